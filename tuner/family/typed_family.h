@@ -1,0 +1,78 @@
+// Derives names, values, printing and template arguments from the one visit list in a family's layout.h.
+//
+// A family's layout.h states, free of the standard library:
+//   struct Tunables {
+//     int T = 128; int OC_TILE = 16; ct1d::BlockShape block{32, 8};
+//     template <class Visitor> static constexpr void visit(Visitor&& v) {
+//       v("T", &Tunables::T); v("OC_TILE", &Tunables::OC_TILE); v("block", &Tunables::block);
+//     }
+//   };
+#pragma once
+
+#include <string>
+
+#include "kernels/common/block_shape.h"
+#include "tuner/family/family.h"
+
+namespace tuner {
+
+template <class Tunables>
+Configuration to_configuration(const Tunables& tunables) {
+  Configuration configuration;
+  Tunables::visit([&](const char* name, auto member) {
+    const auto& value = tunables.*member;
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ct1d::BlockShape>)
+      configuration.emplace_back(name, Block{value.x, value.y});
+    else
+      configuration.emplace_back(name, static_cast<std::int64_t>(value));
+  });
+  return configuration;
+}
+
+/// Tunables that are missing in `configuration` keep their defaults.
+template <class Tunables>
+Tunables to_tunables(const Configuration& configuration) {
+  Tunables tunables;
+  Tunables::visit([&](const char* name, auto member) {
+    for (const auto& [key, value] : configuration) {
+      if (key != name) continue;
+      auto& target = tunables.*member;
+      if constexpr (std::is_same_v<std::decay_t<decltype(target)>, ct1d::BlockShape>) {
+        const Block block = std::get<Block>(value);
+        target = {block.x, block.y};
+      } else {
+        target = static_cast<std::decay_t<decltype(target)>>(std::get<std::int64_t>(value));
+      }
+    }
+  });
+  return tunables;
+}
+
+/// "128, 16, 32, 8": the kernel template's leading scalar arguments, in visit order (a block gives two).
+template <class Tunables>
+std::string template_arguments(const Tunables& tunables) {
+  std::string text;
+  const auto append = [&](long long number) {
+    if (!text.empty()) text += ", ";
+    text += std::to_string(number);
+  };
+  Tunables::visit([&](const char*, auto member) {
+    const auto& value = tunables.*member;
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ct1d::BlockShape>) {
+      append(value.x);
+      append(value.y);
+    } else {
+      append(static_cast<long long>(value));
+    }
+  });
+  return text;
+}
+
+/// A constraint stated over the family's own struct.
+template <class Tunables>
+Constraint constraint(std::vector<std::string> reads, std::string reason, std::function<bool(const Tunables&)> holds) {
+  return {std::move(reads), std::move(reason),
+          [holds = std::move(holds)](const Configuration& c) { return holds(to_tunables<Tunables>(c)); }};
+}
+
+}  // namespace tuner

@@ -1,0 +1,61 @@
+// Proof that a Runnable computes the right thing: float64 reference in full, class bounds on every element and row,
+// NaN-filled outputs, guard bands, inputs unchanged.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tuner/core/accuracy.h"
+#include "tuner/device/device.h"
+
+namespace tuner {
+
+/// How inputs are drawn. All are functions of (seed, element index), so any part can be generated anywhere.
+enum class Values { normal, positive, large_mean, spike, wide_channels, integers, index_coded };
+std::string_view to_string(Values values);
+std::optional<Values> parse_values(std::string_view name);
+
+/// Host copies of one input set in float; elements are exactly representable in `element`.
+struct Inputs {
+  std::vector<float> x, w, bias;
+};
+Inputs make_inputs(const Problem& problem, Element element, Values values, std::uint64_t seed);
+
+/// Float64 reference and bounds of one output element (kernels read alike on CPU and GPU: verify/reference.cuh).
+struct Reference {
+  std::vector<double> y;          // as (batch, out_channels, length_out)
+  std::vector<double> bound;      // class bound on |y - reference| without the half ulp of 16-bit outputs
+  std::vector<double> row_bound;  // class bound on the Frobenius error of a (b, oc) row, relative to row_norm
+  std::vector<double> row_norm;
+  double plain_error = 0;  // largest relative row error of the ordinary sequential fp32 sum
+};
+/// On all cores. Throws UsageError if the reference itself holds a NaN where no input is non-finite.
+Reference make_reference(const Problem& problem, Accuracy accuracy, const Inputs& inputs);
+
+/// Compares y (widened to float) with the reference. wrong_result's reason names the worst element: (b, oc, t), both
+/// values, the bound; or the worst row.
+Expected<Errors> compare(const Problem& problem, Accuracy accuracy, const Reference& reference,
+                         std::span<const float> y);
+
+/// One input set resident on a device with its reference; checks any number of Runnables. On a CUDA device inputs,
+/// reference and comparison are computed there; elsewhere on the CPU.
+class Verifier {
+ public:
+  virtual ~Verifier() = default;
+  virtual double plain_error() const = 0;
+  /// Fills y with NaN, binds, launches once, checks everything. Leaves the Runnable bound to this input set.
+  virtual Expected<Errors> verify(Runnable& runnable) = 0;
+  /// Checks y as it stands now (after timing), guards and inputs too.
+  virtual Expected<Errors> check_again(Runnable& runnable) = 0;
+  virtual Runnable::Tensors tensors() const = 0;
+};
+std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Values values,
+                                        std::uint64_t seed);
+/// The same over inputs given (a case file), reference included.
+std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Inputs inputs);
+
+}  // namespace tuner

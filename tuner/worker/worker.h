@@ -1,0 +1,69 @@
+// The process that owns a GPU (or Host execution), and the coordinator's handle on it.
+//
+// The coordinator speaks to a worker over a socket pair, one JSON request and one JSON reply at a time. A worker that
+// dies or does not answer within the limit costs the request in flight; the handle starts a fresh one.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/core/config.h"
+#include "tuner/core/result.h"
+#include "tuner/device/device.h"
+#include "tuner/measure/measure.h"
+#include "tuner/verify/verify.h"
+
+namespace tuner {
+
+struct WorkerOptions {
+  std::string device;             // "cuda:0", "host"
+  std::filesystem::path program;  // executable that implements `__worker`; default: this one
+  bool address_sanitizer = true;  // host only: run under the sanitizer's runtime
+  double timeout_seconds = 120;   // per request
+};
+
+/// What an evaluation of one variant brought.
+struct Evaluation {
+  Outcome outcome = Outcome::unproven;
+  std::string reason;
+  std::string log;
+  std::optional<Errors> errors;
+  std::optional<TimeRecord> time;
+  double prepare_ms = 0;
+  double occupancy = 0;
+};
+
+class Worker {
+ public:
+  virtual ~Worker() = default;
+  /// Facts read off the device. Throws EnvironmentError when it cannot be used.
+  virtual Environment environment() = 0;
+
+  /// Makes inputs and reference for a problem and class; later requests are about it. Returns the plain sum's error.
+  virtual Expected<double> load(const BuildContext& context, Values values, std::uint64_t seed) = 0;
+  /// The same over a case's own data.
+  virtual Expected<double> load(const BuildContext& context, const Inputs& inputs) = 0;
+  /// Verifies and, if `measure` is given, times a variant.
+  virtual Evaluation evaluate(const Variant& variant, const CompiledUnit& unit, const MeasureOptions* measure) = 0;
+  /// Verifies and times every route of a baseline.
+  virtual std::vector<BaselineRecord> baseline(const std::string& name, const CudnnOptions& options,
+                                               const MeasureOptions& measure) = 0;
+  /// Times finalists and the named baselines' best routes in interleaved rounds.
+  struct Contestant {
+    std::optional<std::pair<Variant, CompiledUnit>> variant;
+    std::string baseline, route, engine;  // where it is not a variant
+  };
+  virtual Expected<std::vector<TimeRecord>> run_off(const std::vector<Contestant>& contestants,
+                                                    const MeasureOptions& measure, int rounds) = 0;
+};
+
+std::unique_ptr<Worker> start_worker(const WorkerOptions& options);
+
+/// Entry of the worker process (`tuner __worker <device>`): serves requests on `socket` until it closes. Exit code.
+int worker_main(int socket, const std::string& device);
+
+}  // namespace tuner
