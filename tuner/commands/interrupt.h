@@ -1,0 +1,23 @@
+// Ctrl-C and SIGTERM as a value that long work looks at between steps.
+#pragma once
+
+namespace tuner {
+
+/// Thrown by a command that was interrupted after it saved what it had.
+struct Interrupted {
+  int signal;
+};
+
+/// From construction to destruction SIGINT and SIGTERM are noted instead of ending the process; a second one ends it.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+/// The noted signal, 0 if none.
+int interrupt_signal();
+
+}  // namespace tuner
