@@ -34,16 +34,17 @@ struct Problem {
 
   /// Multiply-adds that exist (no inserted zero, no tap outside x), times two. Exact.
   double flop() const;
-  /// Fewest bytes through device memory: x, w and bias read once, y written once, at `element_bytes` an element.
+  /// Fewest bytes through device memory: what some output needs of x and w, and bias, read once, y written once, at
+  /// `element_bytes` an element.
   double min_bytes(int element_bytes) const;
-  /// Most products that any output element sums.
+  /// Most products that any output element sums (an upper bound of it beyond a million phases).
   std::int64_t max_products() const;
   /// Contiguous tensors.
   ct1d::Geometry geometry() const;
 };
 
 /// Nothing if legal, else one line naming the rule and the numbers, as PyTorch decides legality; also refuses what
-/// would overflow 64-bit element or byte offsets. Batch 0 is legal (an empty result).
+/// would overflow 64-bit byte offsets (at 8 bytes an element). Batch 0 is legal (an empty result).
 std::optional<std::string> illegal(const Problem& problem);
 
 /// "B64 128->128 K3 s1 L65536", defaults left out.
