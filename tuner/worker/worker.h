@@ -20,10 +20,11 @@
 namespace tuner {
 
 struct WorkerOptions {
-  std::string device;             // "cuda:0", "host"
-  std::filesystem::path program;  // executable that implements `__worker`; default: this one
-  bool address_sanitizer = true;  // host only: run under the sanitizer's runtime
-  double timeout_seconds = 120;   // per request
+  std::string device;               // "cuda:0", "host", "host:SEED"
+  std::filesystem::path program;    // executable that implements `__worker`; default: this one
+  std::string preload;              // host only: the sanitizer's runtime library, where objects are sanitised
+  double timeout_seconds = 120;     // per request
+  bool (*interrupted)() = nullptr;  // asked when a signal ends a wait; true gives the request up
 };
 
 /// What an evaluation of one variant brought.
@@ -33,8 +34,7 @@ struct Evaluation {
   std::string log;
   std::optional<Errors> errors;
   std::optional<TimeRecord> time;
-  double prepare_ms = 0;
-  double occupancy = 0;
+  double prepare_ms = 0;  // wall time of the once-per-weights step, best of three
 };
 
 class Worker {
@@ -42,6 +42,9 @@ class Worker {
   virtual ~Worker() = default;
   /// Facts read off the device. Throws EnvironmentError when it cannot be used.
   virtual Environment environment() = 0;
+  /// The units that verification and baselines launch beside the kernels, compiled for this device. Needed on a GPU
+  /// before load(); a fresh worker gets them again by itself, as it gets the last load().
+  virtual void support(const CompiledUnit& verify, const CompiledUnit& baselines) = 0;
 
   /// Makes inputs and reference for a problem and class; later requests are about it. Returns the plain sum's error.
   virtual Expected<double> load(const BuildContext& context, Values values, std::uint64_t seed) = 0;
@@ -55,10 +58,11 @@ class Worker {
   /// Times finalists and the named baselines' best routes in interleaved rounds.
   struct Contestant {
     std::optional<std::pair<Variant, CompiledUnit>> variant;
-    std::string baseline, route, engine;  // where it is not a variant
+    std::string baseline, route, engine, knobs;  // where it is not a variant
   };
   virtual Expected<std::vector<TimeRecord>> run_off(const std::vector<Contestant>& contestants,
-                                                    const MeasureOptions& measure, int rounds) = 0;
+                                                    const CudnnOptions& options, const MeasureOptions& measure,
+                                                    int rounds) = 0;
 };
 
 std::unique_ptr<Worker> start_worker(const WorkerOptions& options);

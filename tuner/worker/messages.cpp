@@ -1,0 +1,293 @@
+#include "tuner/worker/messages.h"
+
+#include <limits>
+
+namespace tuner::messages {
+namespace {
+
+/// JSON has no infinities: they travel as text.
+Json number(double value) {
+  if (value == std::numeric_limits<double>::infinity()) return "inf";
+  if (value == -std::numeric_limits<double>::infinity()) return "-inf";
+  if (value != value) return "nan";
+  return value;
+}
+
+double number(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto text = json.get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+Json from(const Value& value) {
+  if (const auto* block = std::get_if<Block>(&value)) return Json::array({block->x, block->y});
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+  return std::get<std::string>(value);
+}
+
+Value value_of(const Json& json) {
+  if (json.is_array()) return Block{json[0].get<int>(), json[1].get<int>()};
+  if (json.is_string()) return json.get<std::string>();
+  return json.get<std::int64_t>();
+}
+
+/// One list of a struct's numeric and text fields drives both directions.
+template <class Facts, class Visitor>
+void visit_facts(Facts& facts, Visitor&& visit) {
+  visit("name", facts.name);
+  visit("arch", facts.arch);
+  visit("compute_major", facts.compute_major);
+  visit("compute_minor", facts.compute_minor);
+  visit("sm_count", facts.sm_count);
+  visit("max_threads_per_block", facts.max_threads_per_block);
+  visit("max_threads_per_sm", facts.max_threads_per_sm);
+  visit("max_blocks_per_sm", facts.max_blocks_per_sm);
+  visit("registers_per_sm", facts.registers_per_sm);
+  visit("max_registers_per_thread", facts.max_registers_per_thread);
+  visit("shared_per_sm", facts.shared_per_sm);
+  visit("shared_per_block_optin", facts.shared_per_block_optin);
+  visit("shared_reserved_per_block", facts.shared_reserved_per_block);
+  visit("l2_bytes", facts.l2_bytes);
+  visit("memory_bytes", facts.memory_bytes);
+  visit("sm_clock_mhz", facts.sm_clock_mhz);
+  visit("memory_gbps", facts.memory_gbps);
+  visit("fp32_tflops", facts.fp32_tflops);
+  visit("tf32_tflops", facts.tf32_tflops);
+  visit("fp16_tflops", facts.fp16_tflops);
+  visit("measured", facts.measured);
+}
+
+template <class Environment, class Visitor>
+void visit_environment(Environment& environment, Visitor&& visit) {
+  visit("uuid", environment.uuid);
+  visit("driver", environment.driver);
+  visit("cuda", environment.cuda);
+  visit("nvrtc", environment.nvrtc);
+  visit("cudnn", environment.cudnn);
+  visit("cublas", environment.cublas);
+  visit("power_limit_w", environment.power_limit_w);
+  visit("sm_clock_mhz_now", environment.sm_clock_mhz_now);
+  visit("other_processes", environment.other_processes);
+  visit("warnings", environment.warnings);
+}
+
+template <class Problem, class Visitor>
+void visit_problem(Problem& problem, Visitor&& visit) {
+  visit("batch", problem.batch);
+  visit("in_channels", problem.in_channels);
+  visit("out_channels", problem.out_channels);
+  visit("kernel_size", problem.kernel_size);
+  visit("stride", problem.stride);
+  visit("padding", problem.padding);
+  visit("output_padding", problem.output_padding);
+  visit("dilation", problem.dilation);
+  visit("groups", problem.groups);
+  visit("bias", problem.bias);
+  visit("length", problem.length);
+}
+
+template <class Unit, class Visitor>
+void visit_unit(Unit& unit, Visitor&& visit) {
+  visit("sha256", unit.sha256);
+  visit("symbols", unit.symbols);
+  visit("registers", unit.registers);
+  visit("spill_bytes", unit.spill_bytes);
+  visit("static_shared_bytes", unit.static_shared_bytes);
+  visit("barriers", unit.barriers);
+}
+
+struct Writer {
+  Json json;
+  template <class Field>
+  void operator()(const char* name, const Field& field) {
+    json[name] = field;
+  }
+};
+
+struct Reader {
+  const Json& json;
+  template <class Field>
+  void operator()(const char* name, Field& field) const {
+    json.at(name).get_to(field);
+  }
+};
+
+}  // namespace
+
+Json from(const Problem& value) {
+  Writer writer;
+  visit_problem(value, writer);
+  return writer.json;
+}
+
+Problem problem(const Json& json) {
+  Problem value;
+  visit_problem(value, Reader{json});
+  return value;
+}
+
+Json from(const DeviceFacts& value) {
+  Writer writer;
+  visit_facts(value, writer);
+  return writer.json;
+}
+
+DeviceFacts device_facts(const Json& json) {
+  DeviceFacts value;
+  visit_facts(value, Reader{json});
+  return value;
+}
+
+Json from(const Environment& value) {
+  Writer writer;
+  visit_environment(value, writer);
+  writer.json["device"] = from(value.device);
+  return writer.json;
+}
+
+Environment environment(const Json& json) {
+  Environment value;
+  visit_environment(value, Reader{json});
+  value.device = device_facts(json.at("device"));
+  return value;
+}
+
+Json from(const Variant& value) {
+  Json tunables = Json::object();
+  for (const auto& [name, entry] : value.tunables) tunables[name] = from(entry);
+  return {{"family", value.family}, {"tunables", std::move(tunables)}};
+}
+
+Variant variant(const Json& json) {
+  Variant value{json.at("family").get<std::string>(), {}};
+  for (const auto& [name, entry] : json.at("tunables").items()) value.tunables.emplace_back(name, value_of(entry));
+  return value;
+}
+
+Json from(const CompiledUnit& value) {
+  Writer writer;
+  visit_unit(value, writer);
+  writer.json["file"] = value.file.string();
+  return writer.json;
+}
+
+CompiledUnit unit(const Json& json) {
+  CompiledUnit value;
+  visit_unit(value, Reader{json});
+  value.file = json.at("file").get<std::string>();
+  return value;
+}
+
+Json from(const MeasureOptions& value) {
+  Json json{{"l2", value.l2 == L2::cold ? "cold" : "warm"},
+            {"regime", value.regime == Regime::burst ? "burst" : "sustained"},
+            {"half_width", value.half_width},
+            {"max_samples", value.max_samples},
+            {"max_seconds", value.max_seconds},
+            {"cut_factor", value.cut_factor}};
+  if (value.best_ms) json["best_ms"] = *value.best_ms;
+  return json;
+}
+
+MeasureOptions measure_options(const Json& json) {
+  MeasureOptions value;
+  value.l2 = json.at("l2") == "cold" ? L2::cold : L2::warm;
+  value.regime = json.at("regime") == "burst" ? Regime::burst : Regime::sustained;
+  json.at("half_width").get_to(value.half_width);
+  json.at("max_samples").get_to(value.max_samples);
+  json.at("max_seconds").get_to(value.max_seconds);
+  json.at("cut_factor").get_to(value.cut_factor);
+  if (json.contains("best_ms")) value.best_ms = json["best_ms"].get<double>();
+  return value;
+}
+
+Json from(const TimeRecord& value) {
+  return {{"median", number(value.ms.median)},
+          {"low", number(value.ms.low)},
+          {"high", number(value.ms.high)},
+          {"samples", value.samples},
+          {"l2", value.l2},
+          {"regime", value.regime}};
+}
+
+TimeRecord time_record(const Json& json) {
+  TimeRecord value;
+  value.ms = {number(json.at("median")), number(json.at("low")), number(json.at("high"))};
+  json.at("samples").get_to(value.samples);
+  json.at("l2").get_to(value.l2);
+  json.at("regime").get_to(value.regime);
+  return value;
+}
+
+Json from(const std::optional<Errors>& value) {
+  if (!value) return nullptr;
+  return {{"element", number(value->element)}, {"row", number(value->row)}};
+}
+
+std::optional<Errors> errors(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return Errors{number(json.at("element")), number(json.at("row"))};
+}
+
+Json from(const Evaluation& value) {
+  Json json{{"outcome", to_string(value.outcome)},
+            {"reason", value.reason},
+            {"log", value.log},
+            {"errors", from(value.errors)},
+            {"prepare_ms", value.prepare_ms}};
+  if (value.time) json["time"] = from(*value.time);
+  return json;
+}
+
+Evaluation evaluation(const Json& json) {
+  Evaluation value;
+  value.outcome = parse_outcome(json.at("outcome").get<std::string>()).value();
+  json.at("reason").get_to(value.reason);
+  json.at("log").get_to(value.log);
+  value.errors = errors(json.at("errors"));
+  json.at("prepare_ms").get_to(value.prepare_ms);
+  if (json.contains("time")) value.time = time_record(json["time"]);
+  return value;
+}
+
+Json from(const BaselineRecord& value) {
+  Json json{{"name", value.name},
+            {"route", value.route},
+            {"engine", value.engine},
+            {"knobs", value.knobs},
+            {"workspace_bytes", value.workspace_bytes},
+            {"deterministic", value.deterministic},
+            {"status", value.status},
+            {"reason", value.reason},
+            {"errors", from(value.errors)}};
+  if (value.time) json["time"] = from(*value.time);
+  return json;
+}
+
+BaselineRecord baseline_record(const Json& json) {
+  BaselineRecord value;
+  json.at("name").get_to(value.name);
+  json.at("route").get_to(value.route);
+  json.at("engine").get_to(value.engine);
+  json.at("knobs").get_to(value.knobs);
+  json.at("workspace_bytes").get_to(value.workspace_bytes);
+  json.at("deterministic").get_to(value.deterministic);
+  json.at("status").get_to(value.status);
+  json.at("reason").get_to(value.reason);
+  value.errors = errors(json.at("errors"));
+  if (json.contains("time")) value.time = time_record(json["time"]);
+  return value;
+}
+
+Json from(const Failure& value) {
+  return {{"outcome", to_string(value.outcome)}, {"reason", value.reason}, {"log", value.log}};
+}
+
+Failure failure(const Json& json) {
+  return {parse_outcome(json.at("outcome").get<std::string>()).value(), json.at("reason").get<std::string>(),
+          json.at("log").get<std::string>()};
+}
+
+}  // namespace tuner::messages

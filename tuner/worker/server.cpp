@@ -1,0 +1,270 @@
+// The worker's side: owns the device and serves one request at a time.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+
+#include "baselines/baseline.h"
+#include "tuner/device/cuda_device.h"
+#include "tuner/device/host_device.h"
+#include "tuner/worker/channel.h"
+#include "tuner/worker/messages.h"
+#include "tuner/worker/worker.h"
+
+namespace tuner {
+namespace {
+
+namespace msg = messages;
+
+Failure unknown_family(const std::string& name) {
+  return {Outcome::rejected, fmt::format("this worker has no family `{}`", name), {}};
+}
+
+std::unique_ptr<Device> open_device(const std::string& name) {
+  if (name.rfind("host", 0) == 0) {
+    HostOptions options;
+    if (const auto colon = name.find(':'); colon != std::string::npos)
+      options.seed = std::stoull(name.substr(colon + 1));
+    return make_host_device(options);
+  }
+  auto device = open_cuda_device(std::stoi(name.substr(name.find(':') + 1)));
+  if (!device) throw EnvironmentError(device.failure().reason);
+  return std::move(*device);
+}
+
+class Server {
+ public:
+  Server(int socket, const std::string& device) : socket_(socket), device_(open_device(device)) {}
+
+  /// True when the device can no longer be trusted: the process ends after the reply.
+  bool poisoned() const { return poisoned_; }
+
+  Json answer(const Json& request) {
+    const auto op = request.at("op").get<std::string>();
+    if (op == "environment") return msg::from(device_->environment());
+    if (op == "support") return support(request);
+    if (op == "load") return load(request);
+    if (op == "evaluate") return msg::from(evaluate(request));
+    if (op == "baseline") return baseline(request);
+    if (op == "run_off") return run_off(request);
+    throw std::logic_error("request " + op);
+  }
+
+ private:
+  Json support(const Json& request) {
+    verify_unit_ = msg::unit(request.at("verify"));
+    baseline_unit_ = msg::unit(request.at("baselines"));
+    return Json::object();
+  }
+
+  Json load(const Json& request) {
+    verifier_.reset();  // frees its memory first
+    context_.problem = msg::problem(request.at("problem"));
+    context_.accuracy = *parse_accuracy(request.at("class").get<std::string>());
+    context_.device = msg::device_facts(request.at("device"));
+    const CompiledUnit* kernels = verify_unit_ ? &*verify_unit_ : nullptr;
+    auto made = [&] {
+      if (!request.contains("inputs")) {
+        const auto values = *parse_values(request.at("values").get<std::string>());
+        return make_verifier(*device_, context_.problem, context_.accuracy, values,
+                             request.at("seed").get<std::uint64_t>(), kernels);
+      }
+      const Json& given = request["inputs"];
+      Inputs inputs{given.at("x").get<std::vector<float>>(), given.at("w").get<std::vector<float>>(),
+                    given.at("bias").get<std::vector<float>>()};
+      return make_verifier(*device_, context_.problem, context_.accuracy, std::move(inputs), kernels);
+    }();
+    if (!made) return {{"failure", msg::from(note(made.failure()))}};
+    verifier_ = std::move(*made);
+    return {{"plain_error", verifier_->plain_error()}};
+  }
+
+  Expected<std::unique_ptr<Runnable>> runnable_of(const Variant& variant, const CompiledUnit& unit) {
+    const Family* family = find_family(variant.family);
+    if (!family) return unknown_family(variant.family);
+    const Program program = family->build(context_, variant.tunables);
+    return make_runnable(*device_, context_.problem, program, unit, id_of(variant));
+  }
+
+  /// Verifies, then times and verifies again where asked.
+  Evaluation check_and_time(Runnable& runnable, const MeasureOptions* options) {
+    Evaluation evaluation;
+    const auto fill = [&](const Failure& failure) {
+      evaluation.outcome = note(failure).outcome;
+      evaluation.reason = failure.reason;
+      evaluation.log = failure.log;
+      return evaluation;
+    };
+    const auto errors = verifier_->verify(runnable);
+    if (!errors) return fill(errors.failure());
+    evaluation.errors = *errors;
+    evaluation.outcome = Outcome::ok;
+    if (!options) return evaluation;
+    const auto timing = measure(*device_, runnable, *options);
+    if (!timing) return fill(timing.failure());
+    const auto again = verifier_->check_again(runnable);
+    if (!again) {
+      fill(again.failure());
+      evaluation.reason = "after timing: " + evaluation.reason;
+      return evaluation;
+    }
+    evaluation.time = record(*timing);
+    if (timing->cut) {
+      evaluation.outcome = Outcome::cut;
+      evaluation.reason = fmt::format("at least {:.2g} times slower than the best so far", options->cut_factor);
+    }
+    return evaluation;
+  }
+
+  Evaluation evaluate(const Json& request) {
+    const auto made = runnable_of(msg::variant(request.at("variant")), msg::unit(request.at("unit")));
+    if (!made) {
+      note(made.failure());
+      return {made.failure().outcome, made.failure().reason, made.failure().log, {}, {}, 0};
+    }
+    if (!request.contains("measure")) return check_and_time(**made, nullptr);
+    const MeasureOptions options = msg::measure_options(request["measure"]);
+    Evaluation evaluation = check_and_time(**made, &options);
+    if (evaluation.time) evaluation.prepare_ms = time_prepare(**made);
+    return evaluation;
+  }
+
+  /// Wall time of bind (the steps once per weights) and a wait, best of three, ms.
+  double time_prepare(Runnable& runnable) {
+    double best = 1e300;
+    for (int i = 0; i < 3; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      if (!runnable.bind(verifier_->tensors()) || !device_->synchronize()) return 0;
+      const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+      best = std::min(best, taken.count());
+    }
+    return best;
+  }
+
+  Expected<std::vector<BaselineRoute>> routes_of(const std::string& name, const BaselineOptions& options) {
+    Baseline* baseline = find_baseline(name);
+    if (!baseline) return Failure{Outcome::rejected, fmt::format("no baseline `{}`", name), {}};
+    if (!baseline_unit_) return Failure{Outcome::rejected, "not run: no GPU", {}};
+    return baseline->routes(*device_, context_.problem, context_.accuracy, options, *baseline_unit_);
+  }
+
+  static BaselineOptions baseline_options(const Json& request) {
+    BaselineOptions options;
+    options.workspace_bytes = request.at("workspace_mib").get<std::size_t>() << 20;
+    options.deterministic = request.at("deterministic").get<bool>();
+    return options;
+  }
+
+  Json baseline(const Json& request) {
+    const auto name = request.at("name").get<std::string>();
+    Json records = Json::array();
+    const auto routes = routes_of(name, baseline_options(request));
+    if (!routes) {
+      BaselineRecord record;
+      record.name = name;
+      record.status = to_string(note(routes.failure()).outcome);
+      record.reason = routes.failure().reason;
+      records.push_back(msg::from(record));
+      return records;
+    }
+    const MeasureOptions options = msg::measure_options(request.at("measure"));
+    for (const BaselineRoute& route : *routes) {
+      BaselineRecord record{
+          name, route.route, route.engine, route.knobs, route.workspace_bytes, route.deterministic, {},
+          {},   {},          {},           false};
+      const Evaluation evaluation = check_and_time(*route.runnable, &options);
+      record.status = to_string(evaluation.outcome);
+      record.reason = evaluation.reason;
+      record.errors = evaluation.errors;
+      record.time = evaluation.time;
+      records.push_back(msg::from(record));
+      if (poisoned_) break;
+    }
+    return records;
+  }
+
+  Json run_off(const Json& request) {
+    std::vector<std::unique_ptr<Runnable>> owned;
+    std::map<std::string, std::vector<BaselineRoute>> routes;
+    std::vector<Runnable*> entrants;
+    for (const Json& contestant : request.at("contestants")) {
+      if (contestant.contains("variant")) {
+        auto made = runnable_of(msg::variant(contestant["variant"]), msg::unit(contestant.at("unit")));
+        if (!made) return {{"failure", msg::from(note(made.failure()))}};
+        owned.push_back(std::move(*made));
+        entrants.push_back(owned.back().get());
+      } else {
+        const auto name = contestant.at("baseline").get<std::string>();
+        if (!routes.count(name)) {
+          auto found = routes_of(name, baseline_options(request));
+          if (!found) return {{"failure", msg::from(note(found.failure()))}};
+          routes[name] = std::move(*found);
+        }
+        for (BaselineRoute& route : routes[name])
+          if (route.route == contestant.at("route") && route.engine == contestant.at("engine") &&
+              route.knobs == contestant.at("knobs"))
+            entrants.push_back(route.runnable.get());
+      }
+    }
+    for (Runnable* entrant : entrants)
+      if (const auto bound = entrant->bind(verifier_->tensors()); !bound)
+        return {{"failure", msg::from(note(bound.failure()))}};
+    const auto timings = measure_interleaved(*device_, entrants, msg::measure_options(request.at("measure")),
+                                             request.at("rounds").get<int>());
+    if (!timings) return {{"failure", msg::from(note(timings.failure()))}};
+    Json times = Json::array();
+    for (const Timing& timing : *timings) times.push_back(msg::from(record(timing)));
+    return {{"times", std::move(times)}};
+  }
+
+  static TimeRecord record(const Timing& timing) {
+    return {timing.ms, timing.samples, std::string(to_string(timing.l2)), std::string(to_string(timing.regime))};
+  }
+
+  const Failure& note(const Failure& failure) {
+    if (failure.outcome == Outcome::crashed) poisoned_ = true;
+    return failure;
+  }
+
+  int socket_;
+  std::unique_ptr<Device> device_;
+  std::optional<CompiledUnit> verify_unit_, baseline_unit_;
+  BuildContext context_;
+  std::unique_ptr<Verifier> verifier_;
+  bool poisoned_ = false;
+};
+
+}  // namespace
+
+int worker_main(int socket, const std::string& device) {
+  std::optional<Server> server;
+  try {
+    server.emplace(socket, device);
+  } catch (const std::exception& error) {
+    send_message(socket, {{"fatal", error.what()}});
+    return 3;
+  }
+  send_message(socket, {{"ready", true}});
+  Json request;
+  while (receive_message(socket, request, -1) == Received::message) {
+    Json reply;
+    try {
+      reply = server->answer(request);
+    } catch (const std::bad_alloc&) {
+      reply = {{"failure", messages::from(Failure{Outcome::launch_failed, "out of memory", {}})}};
+    } catch (const UsageError& error) {
+      reply = {{"failure", messages::from(Failure{Outcome::wrong_result, error.what(), {}})}};
+    } catch (const std::exception& error) {
+      reply = {{"failure", messages::from(Failure{Outcome::crashed, error.what(), {}})}};
+    }
+    if (!send_message(socket, reply)) return 0;
+    if (server->poisoned()) _exit(0);  // destructors would call a driver that only returns errors now
+  }
+  return 0;
+}
+
+}  // namespace tuner
