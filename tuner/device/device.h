@@ -41,7 +41,7 @@ class Buffer {
   virtual void fill(std::uint32_t word) = 0;  // repeats a 32-bit word over the inside
   virtual void upload(const void* source, std::size_t bytes, std::size_t offset = 0) = 0;
   virtual void download(void* target, std::size_t bytes, std::size_t offset = 0) = 0;
-  /// Bytes of the guard bands that no longer hold the pattern.
+  /// Bytes of the guard bands that no longer hold the pattern; writes the pattern again.
   virtual std::size_t guard_violations() = 0;
 };
 inline constexpr std::size_t kGuardBytes = 4096;
@@ -52,6 +52,8 @@ class Module {
   virtual ~Module() = default;
   virtual Expected<bool> launch(const Launch& launch, const ct1d::RunArguments& arguments) = 0;
   virtual Expected<bool> launch(const Launch& launch, const ct1d::PrepareArguments& arguments) = 0;
+  /// For kernels whose one parameter, by value, is another struct (tuner/verify's own, on CUDA only).
+  virtual Expected<bool> launch(const Launch& launch, const void* arguments, std::size_t bytes);
   /// Resident blocks an SM of a launch over what the SM could hold in threads, 0..1; 0 where unknown.
   virtual double occupancy(const Launch& launch) = 0;
 };
@@ -84,9 +86,15 @@ class Runnable {
   virtual Expected<bool> bind(const Tensors& tensors) = 0;
   /// Enqueues one call on the device's stream.
   virtual Expected<bool> launch() = 0;
+  /// Enqueues the once-per-weights step again, to be timed apart; false where there is none.
+  virtual Expected<bool> prepare() { return false; }
+  /// Bytes written outside buffers of its own (packed weights, workspace) since the last call.
+  virtual std::size_t guard_violations() { return 0; }
+  /// Lowest over its kernels, 0..1; 0 where unknown.
+  virtual double occupancy() { return 0; }
 };
 
-/// A variant as a Runnable: loads the unit, owns packed weights and workspace.
+/// A variant as a Runnable: loads the unit, owns packed weights and workspace. Launches with an empty grid are left out.
 Expected<std::unique_ptr<Runnable>> make_runnable(Device& device, const Problem& problem, const Program& program,
                                                   const CompiledUnit& unit, std::string name);
 

@@ -45,4 +45,7 @@ Expected<Timing> measure(Device& device, Runnable& runnable, const MeasureOption
 Expected<std::vector<Timing>> measure_interleaved(Device& device, std::span<Runnable* const> runnables,
                                                   const MeasureOptions& options, int rounds);
 
+/// Median time of the once-per-weights step, ms; 0 where the Runnable has none.
+Expected<double> measure_prepare(Device& device, Runnable& runnable);
+
 }  // namespace tuner

@@ -32,6 +32,7 @@ struct Reference {
   std::vector<double> row_bound;  // class bound on the Frobenius error of a (b, oc) row, relative to row_norm
   std::vector<double> row_norm;
   double plain_error = 0;  // largest relative row error of the ordinary sequential fp32 sum
+  std::int64_t nans = 0;   // NaN in y: compare() refuses a reference that has another number of them
 };
 /// On all cores. Throws UsageError if the reference itself holds a NaN where no input is non-finite.
 Reference make_reference(const Problem& problem, Accuracy accuracy, const Inputs& inputs);
@@ -53,9 +54,15 @@ class Verifier {
   virtual Expected<Errors> check_again(Runnable& runnable) = 0;
   virtual Runnable::Tensors tensors() const = 0;
 };
+/// `kernels` is verify_unit() compiled for the device; null: reference and comparison on the CPU.
+/// Throws EnvironmentError, with the numbers, when the device's memory cannot hold tensors and reference; UsageError
+/// when the reference is all zero although products exist (such data proves nothing).
 std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Values values,
-                                        std::uint64_t seed);
-/// The same over inputs given (a case file), reference included.
-std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Inputs inputs);
+                                        std::uint64_t seed, const CompiledUnit* kernels = nullptr);
+/// The same over inputs given (a case file), reference included; an all-zero reference is accepted.
+std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Inputs inputs,
+                                        const CompiledUnit* kernels = nullptr);
+/// The verifier's own CUDA kernels, to be compiled like any other unit.
+CompileUnit verify_unit();
 
 }  // namespace tuner
