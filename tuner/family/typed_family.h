@@ -33,8 +33,11 @@ Configuration to_configuration(const Tunables& tunables) {
 template <class Tunables>
 Tunables to_tunables(const Configuration& configuration) {
   Tunables tunables;
+  std::size_t place = 0;  // a family's own order finds each name at once: constraints are evaluated millions of times
   Tunables::visit([&](const char* name, auto member) {
-    for (const auto& [key, value] : configuration) {
+    const std::size_t count = configuration.size();
+    for (std::size_t tried = 0; tried < count; ++tried, ++place) {
+      const auto& [key, value] = configuration[place % count];
       if (key != name) continue;
       auto& target = tunables.*member;
       if constexpr (std::is_same_v<std::decay_t<decltype(target)>, ct1d::BlockShape>) {
@@ -43,6 +46,8 @@ Tunables to_tunables(const Configuration& configuration) {
       } else {
         target = static_cast<std::decay_t<decltype(target)>>(std::get<std::int64_t>(value));
       }
+      ++place;
+      return;
     }
   });
   return tunables;
