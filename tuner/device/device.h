@@ -53,7 +53,7 @@ class Module {
   virtual Expected<bool> launch(const Launch& launch, const ct1d::RunArguments& arguments) = 0;
   virtual Expected<bool> launch(const Launch& launch, const ct1d::PrepareArguments& arguments) = 0;
   /// For kernels whose one parameter, by value, is another struct (tuner/verify's own, on CUDA only).
-  virtual Expected<bool> launch(const Launch& launch, const void* arguments, std::size_t bytes);
+  virtual Expected<bool> launch_with(const Launch& launch, const void* arguments, std::size_t bytes);
   /// Resident blocks an SM of a launch over what the SM could hold in threads, 0..1; 0 where unknown.
   virtual double occupancy(const Launch& launch) = 0;
 };
