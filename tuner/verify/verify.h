@@ -55,13 +55,14 @@ class Verifier {
   virtual Runnable::Tensors tensors() const = 0;
 };
 /// `kernels` is verify_unit() compiled for the device; null: reference and comparison on the CPU.
-/// Throws EnvironmentError, with the numbers, when the device's memory cannot hold tensors and reference; UsageError
-/// when the reference is all zero although products exist (such data proves nothing).
-std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Values values,
-                                        std::uint64_t seed, const CompiledUnit* kernels = nullptr);
+/// Failure, with the numbers: the device's memory cannot hold tensors and reference (launch_failed); the reference is
+/// all zero although products exist, so that it proves nothing (wrong_result).
+Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
+                                                  Values values, std::uint64_t seed,
+                                                  const CompiledUnit* kernels = nullptr);
 /// The same over inputs given (a case file), reference included; an all-zero reference is accepted.
-std::unique_ptr<Verifier> make_verifier(Device& device, const Problem& problem, Accuracy accuracy, Inputs inputs,
-                                        const CompiledUnit* kernels = nullptr);
+Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
+                                                  Inputs inputs, const CompiledUnit* kernels = nullptr);
 /// The verifier's own CUDA kernels, to be compiled like any other unit.
 CompileUnit verify_unit();
 
