@@ -111,8 +111,9 @@ class CommandLine {
     add_compare();
     add_emit();
     add_small();
-    app_.footer("Exit codes: 0 done, 1 nothing valid or a check failed, 2 wrong usage or input, 3 environment, 4 regression,\n"
-                "70 internal error, 130 and 143 interrupted (everything measured so far is saved).");
+    app_.footer(
+        "Exit codes: 0 done, 1 nothing valid or a check failed, 2 wrong usage or input, 3 environment, 4 regression,\n"
+        "70 internal error, 130 and 143 interrupted (everything measured so far is saved).");
   }
 
   CLI::App& app() { return app_; }
@@ -136,22 +137,36 @@ class CommandLine {
     app_.add_option("--config", tune_.config, "What to tune (configs/*.json)")->option_text("FILE");
     app_.add_option("--device", device_, "auto | cuda[:N] | offline[:PROFILE]")->option_text(" ");
     app_.add_option("--out", tune_.out, "Folder for results, instead of the config's `out`")->option_text("DIR");
-    app_.add_option("--budget", budgets_, "300s or 200evals, for the whole run; repeatable")->option_text("N")->allow_extra_args(false);
-    app_.add_option("--problem", tune_.problems, "Only these problems; repeatable")->option_text("NAME")->allow_extra_args(false);
-    app_.add_option("--family", tune_.families, "Only these kernel families; repeatable")->option_text("NAME")->allow_extra_args(false);
-    app_.add_option("--class", tune_.classes, "Only these accuracy classes; repeatable")->option_text("NAME")->allow_extra_args(false);
+    app_.add_option("--budget", budgets_, "300s or 200evals, for the whole run; repeatable")
+        ->option_text("N")
+        ->allow_extra_args(false);
+    app_.add_option("--problem", tune_.problems, "Only these problems; repeatable")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
+    app_.add_option("--family", tune_.families, "Only these kernel families; repeatable")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
+    app_.add_option("--class", tune_.classes, "Only these accuracy classes; repeatable")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
     app_.add_option("--seed", tune_.seed, "Seed of search and inputs")->option_text("N");
-    app_.add_option("--jobs", tune_.jobs, "Compiles at a time; 0: one a core")->option_text("N")->check(CLI::NonNegativeNumber);
+    app_.add_option("--jobs", tune_.jobs, "Compiles at a time; 0: one a core")
+        ->option_text("N")
+        ->check(CLI::NonNegativeNumber);
     app_.add_flag("--quiet", quiet_, "Only the final table");
     app_.add_flag("--verbose", verbose_, "A line for each variant");
   }
 
   void add_verify() {
     auto* sub = app_.add_subcommand("verify", "Prove kernel families on cases, on the GPU or by Host execution");
-    sub->add_option("--cases", verify_.cases, "Case files; without it a built-in set")->option_text("FILE")->allow_extra_args(false);
+    sub->add_option("--cases", verify_.cases, "Case files; without it a built-in set")
+        ->option_text("FILE")
+        ->allow_extra_args(false);
     sub->add_option("--device", verify_device_, "auto | cuda[:N] | offline")->option_text(" ");
     sub->add_option("--family", verify_.families, "Only these families")->option_text("NAME")->allow_extra_args(false);
-    sub->add_option("--class", verify_.classes, "Accuracy classes (default fp32)")->option_text("NAME")->allow_extra_args(false);
+    sub->add_option("--class", verify_.classes, "Accuracy classes (default fp32)")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
     sub->add_option("--json", verify_.json, "Write the outcomes as JSON")->option_text("FILE");
     on(sub, [this](const Settings& settings) {
       verify_.device = parse_device(verify_device_);

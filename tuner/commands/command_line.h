@@ -11,11 +11,11 @@ namespace tuner {
 
 /// Environment variables and terminal facts that the program looks at.
 struct Settings {
-  std::filesystem::path cache;     // compiled artefacts, from XDG_CACHE_HOME or HOME
-  std::string cxx;                 // CXX: the compiler for Host execution
-  std::string tf32_override;       // NVIDIA_TF32_OVERRIDE, which changes what cuBLAS and cuDNN compute
-  bool color = false;              // stdout is a terminal and NO_COLOR is unset
-  bool progress_bar = false;       // stderr is a terminal
+  std::filesystem::path cache;  // compiled artefacts, from XDG_CACHE_HOME or HOME
+  std::string cxx;              // CXX: the compiler for Host execution
+  std::string tf32_override;    // NVIDIA_TF32_OVERRIDE, which changes what cuBLAS and cuDNN compute
+  bool color = false;           // stdout is a terminal and NO_COLOR is unset
+  bool progress_bar = false;    // stderr is a terminal
 };
 
 enum class Verbosity { quiet, normal, verbose };
@@ -88,8 +88,8 @@ int list(const std::string& what, const Settings& settings);
 int describe(const std::string& family, const Settings& settings);
 int doctor(const Settings& settings);
 
-/// Parses, runs the subcommand and maps every failure to the exit codes of docs/FORMATS.md: 0 done, 1 nothing valid or a check
-/// failed, 2 usage, 3 environment, 4 regression, 70 internal, 130 and 143 interrupted.
+/// Parses, runs the subcommand and maps every failure to the exit codes of docs/FORMATS.md: 0 done, 1 nothing valid or
+/// a check failed, 2 usage, 3 environment, 4 regression, 70 internal, 130 and 143 interrupted.
 int run_command_line(int argc, char** argv);
 
 /// The hidden entries of the processes that this program starts from itself; nothing if `argv` names none.

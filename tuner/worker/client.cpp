@@ -215,6 +215,7 @@ class WorkerHandle : public Worker {
     const Received got = receive_message(process_->socket(), hello, options_.timeout_seconds, options_.interrupted);
     if (got == Received::message && hello.contains("ready")) return;
     std::string reason = "no answer";
+    if (got == Received::message && hello.contains("none")) throw NoDevice(hello["none"].get<std::string>());
     if (got == Received::message && hello.contains("fatal"))
       reason = hello["fatal"].get<std::string>();
     else if (got == Received::closed)

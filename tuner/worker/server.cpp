@@ -31,6 +31,8 @@ std::unique_ptr<Device> open_device(const std::string& name) {
       options.seed = std::stoull(name.substr(colon + 1));
     return make_host_device(options);
   }
+  if (cuda_device_count() == 0 && cuda_unusable_reason().empty())
+    throw NoDevice("the CUDA driver shows no device (CUDA_VISIBLE_DEVICES may hide it)");
   auto device = open_cuda_device(std::stoi(name.substr(name.find(':') + 1)));
   if (!device) throw EnvironmentError(device.failure().reason);
   return std::move(*device);
@@ -244,6 +246,9 @@ int worker_main(int socket, const std::string& device) {
   std::optional<Server> server;
   try {
     server.emplace(socket, device);
+  } catch (const NoDevice& none) {
+    send_message(socket, {{"none", none.what()}});
+    return 3;
   } catch (const std::exception& error) {
     send_message(socket, {{"fatal", error.what()}});
     return 3;

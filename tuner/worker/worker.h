@@ -65,6 +65,13 @@ class Worker {
                                                     int rounds) = 0;
 };
 
+/// No GPU at all, as opposed to one that cannot be used: a run may go on offline.
+class NoDevice : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
+/// Throws NoDevice, or EnvironmentError with the driver's reason.
 std::unique_ptr<Worker> start_worker(const WorkerOptions& options);
 
 /// Entry of the worker process (`tuner __worker <device>`): serves requests on `socket` until it closes. Exit code.

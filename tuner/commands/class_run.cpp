@@ -1,0 +1,436 @@
+#include "tuner/commands/class_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <future>
+#include <limits>
+#include <unordered_map>
+
+#include "tuner/commands/interrupt.h"
+#include "tuner/model/model.h"
+#include "tuner/search/search.h"
+
+namespace tuner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kFinalists = 3;
+constexpr double kFinalistMargin = 1.05;  // slower ones cannot win the run-off
+constexpr int kRunOffRounds = 40;
+constexpr std::size_t kShortlist = 8;
+
+MeasureOptions measure_options(const MeasureConfig& config) {
+  MeasureOptions options;
+  options.l2 = config.l2 == "warm" ? L2::warm : L2::cold;
+  options.regime = config.regime.front() == "sustained" ? Regime::sustained : Regime::burst;
+  options.half_width = config.half_width;
+  options.max_samples = config.max_samples;
+  options.max_seconds = config.max_seconds;
+  options.cut_factor = config.cut_factor;
+  return options;
+}
+
+/// Narrows a family's lists to what the config names.
+std::vector<Tunable> narrowed(std::vector<Tunable> tunables, const FamilySelection* selection) {
+  if (!selection) return tunables;
+  for (const auto& [name, values] : selection->values)
+    for (Tunable& tunable : tunables)
+      if (tunable.name == name) tunable.values = values;
+  return tunables;
+}
+
+const FamilySelection* selection_of(const Config& config, std::string_view family) {
+  if (config.families)
+    for (const FamilySelection& selection : *config.families)
+      if (selection.name == family) return &selection;
+  return nullptr;
+}
+
+/// A candidate on its way through compiling, and what is kept of it afterwards.
+struct Pending {
+  Proposal proposal;
+  Variant variant;
+  Program program;
+  std::future<Expected<CompiledUnit>> unit;
+  Clock::time_point started;
+};
+
+struct Kept {
+  std::size_t record;
+  Program program;
+  CompiledUnit unit;
+  double objective;
+};
+
+class ClassRun {
+ public:
+  ClassRun(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance)
+      : session_(session),
+        name_(problem.name),
+        context_{problem.problem, accuracy, session.target.environment.device},
+        allowance_(allowance),
+        measure_(measure_options(session.config.measure)),
+        start_(Clock::now()) {
+    record_.accuracy = accuracy;
+  }
+
+  ClassRecord run() {
+    candidates_ = candidates_of(session_.config, context_, record_.rejections);
+    for (const Candidates& part : candidates_) record_.space_size += part.space.size();
+    session_.progress.note(fmt::format("{} {} ({}): {} valid configurations", name_, to_string(context_.accuracy),
+                                       summary(context_.problem), record_.space_size));
+    if (context_.problem.batch == 0) return record_;  // an empty result: nothing to run
+    if (session_.target.measured()) {
+      if (!load(Values::normal, session_.config.search.seed)) return record_;
+      baselines();
+      if (!stopped()) search();
+      if (!stopped()) run_off();
+      if (record_.best.empty()) choose_best();
+    } else {
+      for (const std::string& name : session_.config.baselines) {
+        BaselineRecord not_run;
+        not_run.name = name;
+        not_run.status = "not run";
+        not_run.reason = session_.target.why_offline;
+        record_.baselines.push_back(not_run);
+      }
+      search();
+      prove();
+    }
+    return record_;
+  }
+
+ private:
+  bool stopped() const { return interrupt_signal() != 0; }
+  bool out_of_time() const {
+    return allowance_.seconds && std::chrono::duration<double>(Clock::now() - start_).count() > *allowance_.seconds;
+  }
+
+  bool load(Values values, std::uint64_t seed) {
+    const auto loaded = session_.target.worker->load(context_, values, seed);
+    if (loaded) {
+      record_.plain_error = std::max(record_.plain_error, *loaded);
+      return true;
+    }
+    session_.progress.note(fmt::format("{} {}: {}", name_, to_string(context_.accuracy), loaded.failure().reason));
+    VariantRecord none;
+    none.id = "inputs";
+    none.outcome = loaded.failure().outcome;
+    none.reason = loaded.failure().reason;
+    record_.variants.push_back(none);
+    return false;
+  }
+
+  Variant variant_at(std::size_t index) const {
+    for (const Candidates& part : candidates_) {
+      if (index < part.space.size()) return {std::string(part.family->name()), part.space.at(index)};
+      index -= part.space.size();
+    }
+    throw std::out_of_range("candidate index");
+  }
+
+  /// Where each family's default configuration stands among the candidates: strategies may begin there.
+  std::vector<std::size_t> default_indices() const {
+    std::vector<std::size_t> indices;
+    std::size_t offset = 0;
+    for (const Candidates& part : candidates_) {
+      if (const auto found = part.space.find(part.family->default_configuration(context_)))
+        indices.push_back(offset + *found);
+      offset += part.space.size();
+    }
+    return indices;
+  }
+
+  void search() {
+    const auto total = static_cast<std::size_t>(record_.space_size);
+    const SearchSpace space{total, [this](std::size_t index) { return variant_at(index); }, default_indices()};
+    const auto strategy = make_strategy(session_.config.search.strategy, space, session_.config.search.seed);
+    const std::size_t limit =
+        allowance_.evaluations ? std::min(total, static_cast<std::size_t>(*allowance_.evaluations)) : total;
+    session_.progress.begin(fmt::format("{} {}", name_, to_string(context_.accuracy)), limit, allowance_.seconds);
+    std::deque<Pending> pipeline;
+    std::size_t asked = 0;
+    while (!stopped() && !out_of_time()) {
+      while (asked < limit && pipeline.size() < static_cast<std::size_t>(session_.jobs) * 2) {
+        const auto proposals = strategy->ask(1);
+        if (proposals.empty()) break;
+        pipeline.push_back(begin(proposals.front()));
+        ++asked;
+      }
+      if (pipeline.empty()) break;
+      if (!ready(pipeline.front())) continue;  // the wait ended by a signal or the budget
+      Pending next = std::move(pipeline.front());
+      pipeline.pop_front();
+      strategy->tell(finish(std::move(next)));
+    }
+    for (const Pending& pending : pipeline) strategy->abandon(pending.proposal);
+    session_.progress.end();
+  }
+
+  Pending begin(const Proposal& proposal) {
+    Pending pending{proposal, variant_at(proposal.index), {}, {}, Clock::now()};
+    pending.program = find_family(pending.variant.family)->build(context_, pending.variant.tunables);
+    pending.unit = session_.target.nvrtc->compile(pending.program.unit);
+    return pending;
+  }
+
+  bool ready(const Pending& pending) const {
+    return pending.unit.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready;
+  }
+
+  Told finish(Pending pending) {
+    VariantRecord record;
+    record.id = id_of(pending.variant);
+    record.variant = pending.variant;
+    record.lower_bound_ms = lower_bound_ms(pending.program.work, context_.device, session_.config.measure.l2 != "warm");
+    const auto unit = pending.unit.get();
+    std::optional<double> objective;
+    if (!unit) {
+      record.outcome = unit.failure().outcome;
+      record.reason = unit.failure().reason;
+      record.log = unit.failure().log;
+    } else {
+      note_compile_facts(record, pending.program, *unit);
+      if (record.outcome != Outcome::rejected) objective = judge(record, pending, *unit);
+    }
+    session_.progress.detail(fmt::format("  {} {}: {}{}", record.id, to_string(pending.variant.tunables),
+                                         to_string(record.outcome),
+                                         record.time             ? fmt::format(" {:.4g} ms", record.time->ms.median)
+                                         : record.reason.empty() ? ""
+                                                                 : ", " + record.reason));
+    const std::chrono::duration<double> cost = Clock::now() - pending.started;
+    Told told{pending.proposal, record.outcome, objective, cost.count()};
+    if (objective && record.outcome != Outcome::cut)
+      kept_.push_back({record_.variants.size(), std::move(pending.program), *unit, *objective});
+    record_.variants.push_back(std::move(record));
+    session_.progress.step(best_text());
+    return told;
+  }
+
+  void note_compile_facts(VariantRecord& record, const Program& program, const CompiledUnit& unit) {
+    record.registers = unit.registers;
+    record.spill_bytes = unit.spill_bytes;
+    record.cubin_sha256 = unit.sha256;
+    record.compile_ms = unit.compile_ms;
+    record.log = unit.log;
+    record.occupancy = 1;
+    for (const Launch& launch : program.run) {
+      const Occupancy occupancy = occupancy_of(context_.device, unit.registers, unit.static_shared_bytes, launch.shape);
+      record.shared_bytes =
+          std::max(record.shared_bytes, unit.static_shared_bytes + static_cast<int>(launch.shape.shared_bytes));
+      record.occupancy = std::min(record.occupancy, occupancy.fraction);
+      if (occupancy.blocks_per_sm == 0) {
+        record.outcome = Outcome::rejected;
+        record.reason = "no block fits an SM: " + occupancy.limited_by;
+      }
+    }
+  }
+
+  /// On the GPU: verified and timed. Offline: its place in the model's order.
+  std::optional<double> judge(VariantRecord& record, const Pending& pending, const CompiledUnit& unit) {
+    if (!session_.target.measured()) {
+      record.outcome = Outcome::unproven;
+      record.reason = "compiled; not on the shortlist, so not run";
+      return shortlist_key(record, pending.program, context_.device);
+    }
+    MeasureOptions options = measure_;
+    if (best_ms_ < std::numeric_limits<double>::infinity()) options.best_ms = best_ms_;
+    Evaluation evaluation = session_.target.worker->evaluate(pending.variant, unit, &options);
+    record.outcome = evaluation.outcome;
+    record.reason = evaluation.reason;
+    if (!evaluation.log.empty()) record.log = evaluation.log;
+    record.errors = evaluation.errors;
+    record.time = std::move(evaluation.time);
+    record.prepare_ms = evaluation.prepare_ms;
+    if (!record.time) return std::nullopt;
+    if (record.outcome == Outcome::ok && record.time->ms.median < best_ms_) {
+      best_ms_ = record.time->ms.median;
+      best_id_ = record.id;
+    }
+    return record.time->ms.median;
+  }
+
+  std::string best_text() const {
+    return best_id_.empty() ? std::string() : fmt::format("{:.4g} ms {}", best_ms_, best_id_);
+  }
+
+  void baselines() {
+    for (const std::string& name : session_.config.baselines) {
+      if (stopped()) return;
+      session_.progress.note(fmt::format("{} {}: baseline {}", name_, to_string(context_.accuracy), name));
+      auto records = session_.target.worker->baseline(name, session_.config.cudnn, measure_);
+      BaselineRecord* best = nullptr;
+      for (BaselineRecord& record : records)
+        if (record.status == "ok" && record.time && (!best || record.time->ms.median < best->time->ms.median))
+          best = &record;
+      if (best) best->best_of_its_name = true;
+      for (BaselineRecord& record : records) {
+        session_.progress.detail(
+            fmt::format("  {} {} {}: {}{}", record.name, record.route, record.engine, record.status,
+                        record.time ? fmt::format(" {:.4g} ms", record.time->ms.median) : ", " + record.reason));
+        record_.baselines.push_back(std::move(record));
+      }
+    }
+  }
+
+  /// Kept candidates that ran right, fastest first.
+  std::vector<const Kept*> ranking() const {
+    std::vector<const Kept*> order;
+    for (const Kept& kept : kept_)
+      if (record_.variants[kept.record].outcome == Outcome::ok) order.push_back(&kept);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
+    return order;
+  }
+
+  /// Finalists and the best route of each baseline in interleaved rounds; then the winner on fresh inputs.
+  void run_off() {
+    auto finalists = ranking();
+    if (finalists.empty()) return;
+    while (finalists.size() > kFinalists ||
+           finalists.back()->objective > kFinalistMargin * finalists.front()->objective)
+      finalists.pop_back();
+    std::vector<Worker::Contestant> contestants;
+    for (const Kept* kept : finalists)
+      contestants.push_back({std::pair(record_.variants[kept->record].variant, kept->unit), {}, {}, {}, {}});
+    std::vector<BaselineRecord*> vendors;
+    for (BaselineRecord& baseline : record_.baselines)
+      if (baseline.best_of_its_name) {
+        vendors.push_back(&baseline);
+        contestants.push_back({std::nullopt, baseline.name, baseline.route, baseline.engine, baseline.knobs});
+      }
+    session_.progress.note(fmt::format("{} {}: run-off of {} finalists and {} baselines", name_,
+                                       to_string(context_.accuracy), finalists.size(), vendors.size()));
+    auto times = session_.target.worker->run_off(contestants, session_.config.cudnn, measure_, kRunOffRounds);
+    if (!times) {
+      session_.progress.note("run-off failed: " + times.failure().reason);
+      return;
+    }
+    for (std::size_t i = 0; i < finalists.size(); ++i) record_.variants[finalists[i]->record].time = (*times)[i];
+    for (std::size_t i = 0; i < vendors.size(); ++i) vendors[i]->time = (*times)[finalists.size() + i];
+    confirm(finalists);
+    choose_best();
+  }
+
+  /// A finalist that fails on fresh inputs is wrong, whatever it computed before.
+  void confirm(const std::vector<const Kept*>& finalists) {
+    if (!load(Values::positive, session_.config.search.seed + 1)) return;
+    for (const Kept* kept : finalists) {
+      VariantRecord& record = record_.variants[kept->record];
+      const Evaluation fresh = session_.target.worker->evaluate(record.variant, kept->unit, nullptr);
+      if (fresh.outcome == Outcome::ok) {
+        record.errors->element = std::max(record.errors->element, fresh.errors->element);
+        record.errors->row = std::max(record.errors->row, fresh.errors->row);
+        continue;
+      }
+      record.outcome = fresh.outcome;
+      record.reason = "on fresh inputs: " + fresh.reason;
+    }
+  }
+
+  /// The fastest by the times in the records; a vendor route where nothing of ours is faster.
+  void choose_best() {
+    const VariantRecord* best = nullptr;
+    for (const VariantRecord& record : record_.variants)
+      if (record.outcome == Outcome::ok && record.time && (!best || record.time->ms.median < best->time->ms.median))
+        best = &record;
+    const BaselineRecord* vendor = nullptr;
+    for (const BaselineRecord& baseline : record_.baselines)
+      if (baseline.best_of_its_name && (!vendor || baseline.time->ms.median < vendor->time->ms.median))
+        vendor = &baseline;
+    if (vendor && (!best || vendor->time->ms.median < best->time->ms.median))
+      record_.best = fmt::format("{}: {}", vendor->name, vendor->route);
+    else if (best)
+      record_.best = best->id;
+    if (!best) return;
+    for (const VariantRecord& record : record_.variants)
+      if (&record != best && record.outcome == Outcome::ok && interleaved(record.time, best->time) &&
+          ratio_interval(record.time->samples, best->time->samples).low <= 1)
+        record_.tie.push_back(record.id);
+    for (const BaselineRecord& baseline : record_.baselines)
+      if (baseline.best_of_its_name && interleaved(baseline.time, best->time)) {
+        const Interval ratio = ratio_interval(baseline.time->samples, best->time->samples);
+        record_.ratios.push_back({baseline.name, ratio.median, ratio.low, ratio.high});
+      }
+  }
+
+  /// Samples of one run-off pair up round by round.
+  static bool interleaved(const std::optional<TimeRecord>& a, const std::optional<TimeRecord>& b) {
+    return a && b && a->samples.size() == b->samples.size() && a->samples.size() == kRunOffRounds;
+  }
+
+  void prove() {
+    std::vector<const Kept*> order;
+    for (const Kept& kept : kept_) order.push_back(&kept);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
+    if (order.size() > kShortlist) order.resize(kShortlist);
+    std::vector<Variant> variants;
+    for (const Kept* kept : order) {
+      record_.shortlist.push_back(record_.variants[kept->record].id);
+      record_.variants[kept->record].reason = "compiled; no C++ compiler for Host execution, so not run";
+      variants.push_back(record_.variants[kept->record].variant);
+    }
+    if (!session_.prover || stopped() || variants.empty()) return;
+    session_.progress.note(fmt::format("{} {}: proving a shortlist of {} on the CPU", name_,
+                                       to_string(context_.accuracy), variants.size()));
+    const auto proofs = session_.prover->prove(context_, variants);
+    for (std::size_t i = 0; i < proofs.size(); ++i) {
+      VariantRecord& record = record_.variants[order[i]->record];
+      record.outcome = proofs[i].evaluation.outcome;
+      record.reason = proofs[i].evaluation.reason;
+      if (!proofs[i].evaluation.log.empty()) record.log = proofs[i].evaluation.log;
+      record.errors = proofs[i].evaluation.errors;
+      record.proven_on = proofs[i].on;
+    }
+  }
+
+  Session& session_;
+  std::string name_;
+  BuildContext context_;
+  Allowance allowance_;
+  MeasureOptions measure_;
+  Clock::time_point start_;
+  std::vector<Candidates> candidates_;
+  std::vector<Kept> kept_;
+  ClassRecord record_;
+  double best_ms_ = std::numeric_limits<double>::infinity();
+  std::string best_id_;
+};
+
+}  // namespace
+
+std::vector<Candidates> candidates_of(const Config& config, const BuildContext& context,
+                                      std::map<std::string, std::uint64_t>& rejections) {
+  std::vector<std::vector<Tunable>> own;
+  for (const Family* family : families()) own.push_back(family->tunables());
+  const auto conditions = bind_conditions(config.restrict_, own);
+  std::vector<Candidates> candidates;
+  for (std::size_t i = 0; i < families().size(); ++i) {
+    const Family* family = families()[i];
+    const FamilySelection* selection = selection_of(config, family->name());
+    if (config.families && !selection) continue;
+    if (const auto refusal = family->refuses(context)) {
+      ++rejections[fmt::format("{}: {}", family->name(), *refusal)];
+      continue;
+    }
+    auto constraints = family->constraints(context);
+    constraints.insert(constraints.end(), conditions[i].begin(), conditions[i].end());
+    SpaceOptions options;
+    options.seed = config.search.seed;
+    Space space(narrowed(own[i], selection), std::move(constraints), options);
+    for (const auto& [reason, count] : space.rejections())
+      rejections[fmt::format("{}: {}", family->name(), reason)] += count;
+    candidates.push_back({family, std::move(space)});
+  }
+  return candidates;
+}
+
+ClassRecord run_class(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance) {
+  return ClassRun(session, problem, accuracy, allowance).run();
+}
+
+}  // namespace tuner

@@ -1,0 +1,47 @@
+// Tuning one problem in one accuracy class: search, baselines, run-off; or, without a GPU, compile facts and proofs.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tuner/commands/host_proof.h"
+#include "tuner/commands/progress.h"
+#include "tuner/commands/target.h"
+#include "tuner/core/config.h"
+#include "tuner/core/result.h"
+#include "tuner/space/space.h"
+
+namespace tuner {
+
+/// What one (problem, class) may spend.
+struct Allowance {
+  std::optional<double> seconds;
+  std::optional<std::int64_t> evaluations;
+};
+
+/// What a run shares over its problems and classes.
+struct Session {
+  const Config& config;
+  Target& target;
+  HostProver* prover;  // offline only; null: no C++ compiler
+  Progress& progress;
+  int jobs = 1;
+};
+
+/// One family's part of the candidates.
+struct Candidates {
+  const Family* family;
+  Space space;
+};
+
+/// Spaces of the families that the config names and that serve the problem; refusals go to `rejections` as "family:
+/// reason".
+std::vector<Candidates> candidates_of(const Config& config, const BuildContext& context,
+                                      std::map<std::string, std::uint64_t>& rejections);
+
+/// Everything found before an interrupt is in the record. Never throws for a variant's sake.
+ClassRecord run_class(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance);
+
+}  // namespace tuner

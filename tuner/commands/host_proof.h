@@ -1,0 +1,46 @@
+// Proving variants right on the CPU: Host execution of the very instance, on a problem cut to what a CPU can do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/commands/command_line.h"
+#include "tuner/jit/jit.h"
+#include "tuner/worker/worker.h"
+
+namespace tuner {
+
+/// The same operation with fewer batches, channels and a shorter L, such that tiles of the configuration are met whole,
+/// partly filled and more than once, and at most `max_products` products are summed in all. Kernel size, stride,
+/// dilation, paddings and bias stay.
+Problem cut_for_host(const Problem& problem, const Configuration& configuration, double max_products = 3e7);
+
+class HostProver {
+ public:
+  /// `jobs` compiles at a time. available() is false where there is no C++ compiler.
+  HostProver(const Settings& settings, int jobs, std::uint64_t seed);
+
+  bool available() const { return compiler_ != nullptr; }
+  /// One entry a variant: ok with errors, or why not; proven_on as cut. The problems are cut from `context.problem`.
+  struct Proof {
+    Evaluation evaluation;
+    Problem on;
+  };
+  std::vector<Proof> prove(const BuildContext& context, const std::vector<Variant>& variants);
+  /// Compiles and runs a variant on the whole problem, over the given inputs or (null) drawn ones.
+  Evaluation run(const BuildContext& context, const Variant& variant, const Inputs* inputs);
+  /// Starts compiling what a later run() of this variant needs.
+  void prefetch(const BuildContext& context, const Variant& variant);
+
+ private:
+  Worker& worker();
+
+  std::uint64_t seed_;
+  std::string preload_;
+  std::unique_ptr<Compiler> compiler_;
+  std::unique_ptr<Worker> worker_;
+};
+
+}  // namespace tuner
