@@ -33,8 +33,10 @@ struct Told {
 struct SearchSpace {
   std::size_t size = 0;
   std::function<Variant(std::size_t)> at;
+  std::vector<std::size_t> first;  // candidates that every strategy proposes first: the families' defaults, known bests
 };
 
+/// Proposes each candidate at most once. `tell` and `abandon` may come in any order, and late.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -46,12 +48,14 @@ class Strategy {
   virtual bool done() const = 0;
 };
 
+/// A strategy's name and, in a line, what it does today.
 struct StrategyInfo {
   std::string_view name;
   std::string_view summary;
 };
 std::vector<StrategyInfo> strategies();
-/// nullptr for an unknown name. The same seed, space and outcomes give the same proposals.
+/// nullptr for an unknown name. Throws std::out_of_range when `first` names no candidate. The same seed, space and
+/// outcomes give the same proposals.
 std::unique_ptr<Strategy> make_strategy(std::string_view name, SearchSpace space, std::uint64_t seed);
 
 }  // namespace tuner
