@@ -18,7 +18,8 @@ class CudaDevice : public Device {
 
 /// How many devices the driver shows (0 when there is no driver), without creating a context.
 int cuda_device_count();
-/// Why no device can be used although there is a driver or an NVIDIA device node; empty otherwise (also without either).
+/// Why no device can be used although there is a driver or an NVIDIA device node; empty otherwise (also without
+/// either).
 std::string cuda_unusable_reason();
 /// Opens device `index`. The Failure says what the driver said.
 Expected<std::unique_ptr<CudaDevice>> open_cuda_device(int index);
