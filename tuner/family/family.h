@@ -40,6 +40,8 @@ class Family {
   virtual std::vector<Constraint> constraints(const BuildContext& context) const = 0;
   /// A right, reasonable configuration that satisfies the constraints for any problem the family does not refuse.
   virtual Configuration default_configuration(const BuildContext& context) const = 0;
+  /// A configuration whose unit is the same for every problem that the family serves: all geometry at run time.
+  virtual Configuration general_configuration(const BuildContext& context) const = 0;
   /// The program for a configuration that satisfies the constraints.
   virtual Program build(const BuildContext& context, const Configuration& configuration) const = 0;
 };
