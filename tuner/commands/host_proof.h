@@ -38,7 +38,6 @@ class HostProver {
   Worker& worker();
 
   std::uint64_t seed_;
-  std::string preload_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Worker> worker_;
 };

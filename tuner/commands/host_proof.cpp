@@ -1,0 +1,101 @@
+#include "tuner/commands/host_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+
+#include "tuner/commands/interrupt.h"
+#include "tuner/core/device_facts.h"
+
+namespace tuner {
+namespace {
+
+std::int64_t tunable_or(const Configuration& configuration, std::string_view name, std::int64_t fallback) {
+  for (const auto& [key, value] : configuration)
+    if (key == name)
+      if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  return fallback;
+}
+
+double products(const Problem& problem) { return problem.flop() / 2; }
+
+}  // namespace
+
+Problem cut_for_host(const Problem& problem, const Configuration& configuration, double max_products) {
+  Problem cut = problem;
+  cut.batch = std::min<std::int64_t>(problem.batch, 2);
+  cut.groups = std::min<std::int64_t>(problem.groups, 3);
+  // One tile and a part of the next in each direction; an even length stays even, so that vector paths are met.
+  const std::int64_t in = std::min(problem.in_channels / problem.groups, tunable_or(configuration, "IC_TILE", 32) + 8);
+  const std::int64_t out =
+      std::min(problem.out_channels / problem.groups, tunable_or(configuration, "OC_TILE", 32) + 8);
+  const std::int64_t span = tunable_or(configuration, "T", 128);
+  const std::int64_t least = (2 * problem.padding + problem.stride) / problem.stride + 4;
+  cut.length = std::min(problem.length, std::max(least, (span + span / 2 + 8) / std::min(problem.stride, span)));
+  cut.in_channels = in * cut.groups;
+  cut.out_channels = out * cut.groups;
+  // Too much for a CPU: first fewer batches and groups, then fewer input channels, then fewer output channels.
+  while (products(cut) > max_products) {
+    if (cut.batch > 1) {
+      cut.batch = 1;
+    } else if (cut.groups > 1) {
+      cut.in_channels /= cut.groups;
+      cut.out_channels /= cut.groups;
+      cut.groups = 1;
+    } else if (cut.in_channels > 3) {
+      cut.in_channels = (cut.in_channels + 1) / 2;
+    } else if (cut.out_channels > 3) {
+      cut.out_channels = (cut.out_channels + 1) / 2;
+    } else {
+      break;
+    }
+  }
+  return illegal(cut) ? problem : cut;
+}
+
+HostProver::HostProver(const Settings& settings, int jobs, std::uint64_t seed) : seed_(seed) {
+  CompilerOptions options;
+  options.cache = settings.cache;
+  options.jobs = jobs;
+  compiler_ = make_host_compiler(options, settings.cxx);
+}
+
+Worker& HostProver::worker() {
+  if (!worker_) {
+    WorkerOptions options;
+    options.device = fmt::format("host:{}", seed_);
+    options.preload = compiler_->preload();
+    options.interrupted = [] { return interrupt_signal() != 0; };
+    worker_ = start_worker(options);
+  }
+  return *worker_;
+}
+
+void HostProver::prefetch(const BuildContext& context, const Variant& variant) {
+  compiler_->compile(find_family(variant.family)->build(context, variant.tunables).unit);
+}
+
+Evaluation HostProver::run(const BuildContext& context, const Variant& variant, const Inputs* inputs) {
+  const Program program = find_family(variant.family)->build(context, variant.tunables);
+  const auto unit = compiler_->compile(program.unit).get();
+  if (!unit) return {unit.failure().outcome, unit.failure().reason, unit.failure().log, {}, {}, 0};
+  const auto loaded = inputs ? worker().load(context, *inputs) : worker().load(context, Values::normal, seed_);
+  if (!loaded) return {loaded.failure().outcome, loaded.failure().reason, loaded.failure().log, {}, {}, 0};
+  return worker().evaluate(variant, *unit, nullptr);
+}
+
+std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, const std::vector<Variant>& variants) {
+  std::vector<Proof> proofs;
+  std::vector<BuildContext> cuts;
+  for (const Variant& variant : variants) {
+    cuts.push_back(context);
+    cuts.back().problem = cut_for_host(context.problem, variant.tunables);
+    prefetch(cuts.back(), variant);
+  }
+  for (std::size_t i = 0; i < variants.size() && interrupt_signal() == 0; ++i)
+    proofs.push_back({run(cuts[i], variants[i], nullptr), cuts[i].problem});
+  return proofs;
+}
+
+}  // namespace tuner

@@ -1,0 +1,184 @@
+// The main job: config -> target -> for each problem and class a search with baselines -> result files -> table.
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "tuner/commands/class_run.h"
+#include "tuner/commands/command_line.h"
+#include "tuner/commands/interrupt.h"
+#include "tuner/commands/version.h"
+#include "tuner/commands/vocabulary.h"
+#include "tuner/core/file.h"
+#include "tuner/report/report.h"
+
+namespace tuner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+template <class Item, class NameOf>
+void keep_named(std::vector<Item>& items, const std::vector<std::string>& names, const char* flag, NameOf name_of) {
+  if (names.empty()) return;
+  for (const std::string& name : names) {
+    if (std::any_of(items.begin(), items.end(), [&](const Item& item) { return name_of(item) == name; })) continue;
+    std::string known;
+    for (const Item& item : items) known += (known.empty() ? "" : ", ") + std::string(name_of(item));
+    throw UsageError(fmt::format("{} {}: allowed are {}", flag, name, known.substr(0, 400)));
+  }
+  std::erase_if(items,
+                [&](const Item& item) { return std::find(names.begin(), names.end(), name_of(item)) == names.end(); });
+}
+
+/// The command line's flags win over the config.
+void apply_flags(Config& config, const TuneOptions& options) {
+  keep_named(config.problems, options.problems, "--problem", [](const NamedProblem& p) { return p.name; });
+  if (!options.classes.empty()) {
+    config.classes.clear();
+    for (const std::string& name : options.classes) {
+      const auto accuracy = parse_accuracy(name);
+      if (!accuracy) throw UsageError(fmt::format("--class {}: allowed are fp32, tf32, fp16, bf16", name));
+      if (std::find(config.classes.begin(), config.classes.end(), *accuracy) == config.classes.end())
+        config.classes.push_back(*accuracy);
+    }
+  }
+  if (!options.families.empty()) {
+    if (!config.families) {
+      config.families.emplace();
+      for (const Family* family : families()) config.families->push_back({std::string(family->name()), {}});
+    }
+    keep_named(*config.families, options.families, "--family", [](const FamilySelection& f) { return f.name; });
+  }
+  if (options.seed) config.search.seed = *options.seed;
+  if (options.jobs) config.jobs = *options.jobs;
+  if (options.out) config.out = options.out->string();
+  if (options.budget.seconds) config.search.budget_seconds = options.budget.seconds;
+  if (options.budget.evaluations) config.search.budget_evaluations = options.budget.evaluations;
+}
+
+/// An even share of what is left of the run's budget.
+Allowance share(const Config& config, Clock::time_point start, std::int64_t evaluated, std::size_t pairs_left) {
+  Allowance allowance;
+  const auto pairs = static_cast<double>(pairs_left);
+  if (config.search.budget_seconds) {
+    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    allowance.seconds = std::max(0.0, *config.search.budget_seconds - spent) / pairs;
+  }
+  if (config.search.budget_evaluations)
+    allowance.evaluations = std::max<std::int64_t>(
+        0, (*config.search.budget_evaluations - evaluated) / static_cast<std::int64_t>(pairs_left));
+  return allowance;
+}
+
+RunResult describe_run(const Config& config, const TuneOptions& options, const Target& target) {
+  RunResult result;
+  result.tool_version = tool_version();
+  result.tool_commit = tool_commit();
+  result.config_text = config.text;
+  result.config_hash = config.hash;
+  result.name = config.name;
+  result.environment = target.environment;
+  result.started = utc_now();
+  result.command = options.reproduce;
+  result.measured = target.measured();
+  if (target.measured() && !config.device_expect.empty() && config.device_expect != target.environment.device.name)
+    result.environment.warnings.push_back(
+        fmt::format("the config expects {}, this is {}", config.device_expect, target.environment.device.name));
+  return result;
+}
+
+/// Fails before hours of work, not after them.
+void require_writable(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw EnvironmentError(fmt::format("{}: cannot create: {}", folder.string(), error.message()));
+  const auto probe = folder / ".writable";
+  write_file_atomically(probe, "");
+  std::filesystem::remove(probe, error);
+}
+
+bool anything_valid(const RunResult& result) {
+  for (const ProblemRecord& problem : result.problems)
+    for (const ClassRecord& record : problem.classes) {
+      if (problem.problem.batch == 0) return true;
+      for (const VariantRecord& variant : record.variants)
+        if (variant.outcome == Outcome::ok || (!result.measured && variant.outcome == Outcome::unproven)) return true;
+    }
+  return false;
+}
+
+void say_what_comes(Progress& progress, const Config& config, const Target& target, std::size_t pairs) {
+  const DeviceFacts& device = target.environment.device;
+  std::string budget = "until every configuration is tried";
+  if (config.search.budget_seconds) budget = fmt::format("about {:.0f} s of search", *config.search.budget_seconds);
+  if (config.search.budget_evaluations)
+    budget += fmt::format(", at most {} evaluations", *config.search.budget_evaluations);
+  progress.note(
+      target.measured()
+          ? fmt::format("Tuning on {} ({}): {} problem-class pairs, {}, baselines and run-off on top", device.name,
+                        device.arch, pairs, budget)
+          : fmt::format("Offline ({}): compiling for {} ({}), {} problem-class pairs, {}, proofs on the CPU on top",
+                        target.why_offline, device.arch, device.name, pairs, budget));
+  for (const std::string& warning : target.environment.warnings) progress.note("warning: " + warning);
+}
+
+}  // namespace
+
+int tune(const TuneOptions& options, const Settings& settings) {
+  Config config = read_config(options.config, vocabulary());
+  apply_flags(config, options);
+  {
+    std::vector<std::vector<Tunable>> own;
+    for (const Family* family : families()) own.push_back(family->tunables());
+    bind_conditions(config.restrict_, own);  // refuses a wrong `restrict` before anything starts
+  }
+  const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
+  require_writable(folder);
+
+  InterruptGuard guard;
+  Progress progress(options.verbosity, settings.progress_bar);
+  const int jobs = job_count(config.jobs);
+  Target target = open_target(options.device, config.device_profile, config.device_target, jobs, settings);
+  std::optional<HostProver> prover;
+  if (!target.measured()) prover.emplace(settings, jobs, config.search.seed);
+  Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
+  RunResult result = describe_run(config, options, target);
+
+  std::size_t pairs_left = config.problems.size() * config.classes.size();
+  say_what_comes(progress, config, target, pairs_left);
+  const auto start = Clock::now();
+  std::int64_t evaluated = 0;
+  for (const NamedProblem& problem : config.problems) {
+    result.problems.push_back({problem.name, problem.problem, {}});
+    for (const Accuracy accuracy : config.classes) {
+      if (interrupt_signal() != 0) break;
+      const Allowance allowance = share(config, start, evaluated, pairs_left--);
+      result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
+      evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
+      result.search_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      result.interrupted = interrupt_signal() != 0;
+      write_result(result, folder);  // each pair's numbers are safe before the next begins
+    }
+  }
+  result.interrupted = interrupt_signal() != 0;
+  const auto [result_path, best_path] = write_result(result, folder);
+
+  fmt::print("{}\nResult: {}\nBest:   {}\nAgain:  {}\n", report_table({result}, settings.color), result_path.string(),
+             best_path.string(), options.reproduce);
+  if (result.interrupted) {
+    progress.note("Interrupted: everything measured so far is in the result.");
+    throw Interrupted{interrupt_signal()};
+  }
+  return anything_valid(result) ? 0 : 1;
+}
+
+}  // namespace tuner
