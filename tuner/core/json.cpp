@@ -24,7 +24,8 @@ std::string position(std::string_view text, std::size_t byte) {
   return fmt::format("line {}, column {}", line, before.size() - (newline == before.npos ? 0 : newline + 1) + 1);
 }
 
-/// Byte at which `text` stops being UTF-8 (RFC 3629: no overlong forms, no surrogates), nothing if it does not.
+/// Byte at which `text` stops being UTF-8 (RFC 3629: no overlong forms, no surrogates), nothing if it does not. A null
+/// byte counts: JSON has none, and the library takes it for the end of the text.
 std::optional<std::size_t> not_utf8(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   for (std::size_t i = 0; i < text.size();) {
@@ -87,10 +88,12 @@ class Builder final : public nlohmann::json_sax<Json> {
     std::string key;                                        // being read
   };
 
-  /// The library's words without its prefix, shortened, on one line.
+  /// The library's words without its prefixes "[json.exception...] " and "parse error at line 1, column 2: ".
   static std::string words(std::string_view what) {
-    const std::size_t colon = what.find(": ");
-    if (colon != what.npos) what.remove_prefix(colon + 2);
+    if (const std::size_t end = what.find("] "); what.starts_with("[json.") && end != what.npos)
+      what.remove_prefix(end + 2);
+    if (const std::size_t end = what.find(": "); what.starts_with("parse error") && end != what.npos)
+      what.remove_prefix(end + 2);
     return one_line(what, 160);
   }
 
@@ -149,6 +152,30 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::size_t count_ = 0;
 };
 
+std::string scalar(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Arrays without containers in them stay on one line: a result holds thousands of samples.
+void write_indented(const Json& json, int indent, std::string& text) {
+  if (!json.is_structured() || json.empty()) {
+    text += scalar(json);
+    return;
+  }
+  const bool flat =
+      json.is_array() && std::none_of(json.begin(), json.end(), [](const Json& e) { return e.is_structured(); });
+  const std::string margin = flat ? "" : "\n" + std::string(static_cast<std::size_t>(indent) + 2, ' ');
+  text += json.is_object() ? '{' : '[';
+  bool first = true;
+  for (const auto& [key, value] : json.items()) {
+    if (!first) text += flat ? ", " : ",";
+    first = false;
+    text += margin;
+    if (json.is_object()) text += scalar(Json(key)) + ": ";
+    write_indented(value, indent + 2, text);
+  }
+  if (!flat) text += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+  text += json.is_object() ? '}' : ']';
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
@@ -167,7 +194,11 @@ Json read_json(const std::filesystem::path& path, const JsonLimits& limits) {
   return parse_json(read_file(path, limits.bytes), path.string(), limits);
 }
 
-std::string dump_json(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump_json(const Json& json) {
+  std::string text;
+  write_indented(json, 0, text);
+  return text + "\n";
+}
 
 std::string excerpt(const Json& json) {
   // Only the head of a long container is written out.

@@ -21,7 +21,7 @@ struct JsonLimits {
 Json parse_json(std::string_view text, const std::string& where, const JsonLimits& limits = {});
 Json read_json(const std::filesystem::path& path, const JsonLimits& limits = {});
 
-/// Two-space indented text with a final newline; NaN and infinities become null.
+/// Two-space indented text with a final newline, arrays of plain values on one line; NaN and infinities become null.
 std::string dump_json(const Json& json);
 
 /// A value shortened for messages: at most 60 characters, control characters escaped.
