@@ -33,8 +33,15 @@ class Compiler {
   virtual ~Compiler() = default;
   /// Compiler's name and version, part of the cache key: "NVRTC 13.0".
   virtual std::string identity() const = 0;
-  /// Starts a compile; the future never throws. A hit in the cache is ready at once.
+  /// Starts a compile; the future never throws. A hit in the cache is ready at once. Destroying the compiler kills what
+  /// still runs.
   virtual std::future<Expected<CompiledUnit>> compile(const CompileUnit& unit) = 0;
+  /// The unit's PTX, compiled anew and kept nowhere. Host execution has none.
+  virtual Expected<std::string> ptx(const CompileUnit& unit);
+  /// What a result's `environment.warnings` should say about this compiler.
+  virtual std::vector<std::string> warnings() const { return {}; }
+  /// The library that a process must preload to load what this compiler makes (a sanitizer's runtime); mostly empty.
+  virtual std::string preload() const { return {}; }
 };
 
 struct CompilerOptions {
@@ -42,14 +49,16 @@ struct CompilerOptions {
   std::filesystem::path cache;  // cubins/, hosts/ below it; shared safely by processes
   int jobs = 1;
   CompileLimits limits;
-  bool address_sanitizer = true;  // host compiler only
+  bool address_sanitizer = true;                     // host compiler only
+  std::filesystem::path program = "/proc/self/exe";  // executable that implements `__zygote`
+  std::vector<std::string> nvrtc;                    // libraries to try; empty: where they usually are
 };
 
 /// NVRTC found at run time in a zygote process. Throws EnvironmentError (what was looked for, where) if there is none,
 /// or if it does not know `arch` (naming both lists).
 std::unique_ptr<Compiler> make_nvrtc_compiler(const CompilerOptions& options);
-/// The system's C++ compiler ($CXX's value or c++, g++, clang++ from PATH, as `compiler` says). Nothing if there is
-/// none.
+/// The system's C++ compiler: `compiler` ($CXX's value) or, where that is empty, the first of c++, g++, clang++ on
+/// PATH. Nothing if there is none.
 std::unique_ptr<Compiler> make_host_compiler(const CompilerOptions& options, std::string compiler = {});
 
 /// Entry of the zygote process (`tuner __zygote`), started by make_nvrtc_compiler. Returns an exit code.

@@ -1,0 +1,70 @@
+#include "tuner/jit/compile_service.h"
+
+#include <exception>
+
+namespace tuner {
+
+Expected<std::string> Compiler::ptx(const CompileUnit&) {
+  return Failure{Outcome::rejected, identity() + " gives no PTX", {}};
+}
+
+Expected<std::string> CompileBackend::ptx(const CompileUnit&, int) {
+  return Failure{Outcome::rejected, identity() + " gives no PTX", {}};
+}
+
+CompileService::CompileService(std::unique_ptr<CompileBackend> backend, ArtifactCache cache, int jobs)
+    : backend_(std::move(backend)), cache_(std::move(cache)), queue_(jobs) {
+  on_queue([this] { backend_->start(); });
+}
+
+/// Runs a job on one of the queue's threads, waits, and passes on what it throws.
+void CompileService::on_queue(const std::function<void()>& job) {
+  std::packaged_task<void()> task(job);
+  auto done = task.get_future();
+  queue_.submit([&task] { task(); });
+  done.get();
+}
+
+std::future<Expected<CompiledUnit>> CompileService::compile(const CompileUnit& unit) {
+  Promise promise;
+  auto future = promise.get_future();
+  const std::string key = backend_->key(unit);
+  if (auto hit = cache_.find(key)) {
+    promise.set_value(std::move(*hit));
+    return future;
+  }
+  const std::lock_guard lock(mutex_);
+  auto& waiting = under_way_[key];
+  waiting.push_back(std::move(promise));
+  if (waiting.size() > 1) return future;
+  queue_.submit([this, unit, key] {
+    const Expected<CompiledUnit> result = compile_now(unit, key);
+    std::vector<Promise> promises;
+    {
+      const std::lock_guard inner(mutex_);
+      promises = std::move(under_way_.extract(key).mapped());
+    }
+    for (Promise& each : promises) each.set_value(result);
+  });
+  return future;
+}
+
+Expected<CompiledUnit> CompileService::compile_now(const CompileUnit& unit, const std::string& key) {
+  if (queue_.stopping()) return Failure{Outcome::compile_failed, "the compile was abandoned before it started", {}};
+  try {
+    if (auto hit = cache_.find(key)) return std::move(*hit);  // another process may have been quicker
+    auto built = backend_->build(unit, queue_.stop_descriptor());
+    if (!built) return built.failure();
+    return cache_.publish(key, built->content, built->facts);
+  } catch (const std::exception& error) {
+    return Failure{Outcome::compile_failed, error.what(), {}};
+  }
+}
+
+Expected<std::string> CompileService::ptx(const CompileUnit& unit) {
+  Expected<std::string> text = Failure{};
+  on_queue([&] { text = backend_->ptx(unit, queue_.stop_descriptor()); });
+  return text;
+}
+
+}  // namespace tuner

@@ -1,0 +1,186 @@
+// The system's C++ compiler as a backend, for Host execution.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "tuner/core/file.h"
+#include "tuner/core/hash.h"
+#include "tuner/device/host_device.h"
+#include "tuner/jit/compile_service.h"
+#include "tuner/jit/includes.h"
+#include "tuner/jit/process.h"
+
+namespace tuner {
+namespace {
+
+constexpr CompileLimits kProbeLimits{20, std::size_t{2} << 30};
+
+/// A folder of this process's own, removed with everything in it.
+class PrivateFolder {
+ public:
+  explicit PrivateFolder(const std::filesystem::path& parent) {
+    std::error_code error;
+    std::filesystem::create_directories(parent, error);
+    std::string pattern = (std::filesystem::absolute(parent) / "XXXXXX").string();
+    if (error || ::mkdtemp(pattern.data()) == nullptr)
+      throw EnvironmentError(parent.string() + ": no folder for the C++ compiler can be made there");
+    path_ = pattern;
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void write_plainly(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream file(path, std::ios::binary);
+  if (!(file << content << std::flush)) throw EnvironmentError(path.string() + ": cannot be written");
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// First line of `<compiler> --version`; empty if there is no such compiler.
+std::string version_of(const std::string& compiler) {
+  const ProcessEnd end = run_program(kProbeLimits, -1, {compiler, "--version"});
+  return end.success() ? first_line(end.errors) : std::string{};
+}
+
+class HostBackend final : public CompileBackend {
+ public:
+  HostBackend(const CompilerOptions& options, std::string compiler, std::string version)
+      : limits_(options.limits),
+        scratch_(options.cache / "hosts" / "scratch"),
+        compiler_(std::move(compiler)),
+        version_(std::move(version)),
+        flags_{"-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-ffp-contract=off", "-DCT1D_HOST_EXECUTION"} {
+    if (options.address_sanitizer) add_address_sanitizer();
+  }
+
+  std::string identity() const override { return version_; }
+  std::vector<std::string> warnings() const override { return warnings_; }
+  std::string preload() const override { return preload_; }
+
+  std::string key(const CompileUnit& unit) const override {
+    const CompileUnit host = host_unit(unit);
+    return compile_key(host, host_forms(host), "host", version_, fmt::format("{}", fmt::join(flags_, " ")));
+  }
+
+  Expected<Artefact> build(const CompileUnit& unit, int cancel) override {
+    const CompileUnit host = host_unit(unit);
+    const PrivateFolder folder(scratch_);
+    for (const auto& [name, content] : host_forms(host)) write_plainly(folder.path() / name, content);
+    write_plainly(folder.path() / "unit.cpp", host.source);
+
+    const ProcessEnd end = run_program(limits_, cancel, command(folder.path(), unit.options), folder.path());
+    const std::string log = without_folder(end.errors, folder.path());
+    if (!end.success()) return Failure{Outcome::compile_failed, reason_of(end, log), log};
+    Artefact artefact;
+    artefact.content = read_file(folder.path() / "unit.so");
+    artefact.facts.compile_ms = end.seconds * 1000;
+    artefact.facts.log = log;
+    for (std::size_t i = 0; i < unit.kernels.size(); ++i)
+      artefact.facts.symbols.emplace_back(unit.kernels[i], fmt::format("ct1d_entry_{}", i));
+    return artefact;
+  }
+
+ private:
+  static CompileUnit host_unit(const CompileUnit& unit) {
+    CompileUnit host = unit;
+    host.source = host_translation_unit(unit);
+    return host;
+  }
+
+  static Headers host_forms(const CompileUnit& host) {
+    Headers headers = included_files(host.source);
+    for (auto& [name, content] : headers) content = host_form_of_source(content);
+    return headers;
+  }
+
+  /// Reports name files by their paths from the repository root, whatever folder the unit was compiled in.
+  std::vector<std::string> command(const std::filesystem::path& folder, const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments{compiler_};
+    arguments.insert(arguments.end(), flags_.begin(), flags_.end());
+    for (const std::string& option : options)
+      if (option.rfind("-D", 0) == 0) arguments.push_back(option);  // the others are NVRTC's
+    arguments.push_back("-ffile-prefix-map=" + folder.string() + "=.");
+    arguments.push_back("-ffile-prefix-map=" + folder.string() + "/=");
+    arguments.insert(arguments.end(), {"-I" + folder.string(), folder / "unit.cpp", "-o", folder / "unit.so"});
+    return arguments;
+  }
+
+  static std::string without_folder(std::string text, const std::filesystem::path& folder) {
+    const std::string prefix = folder.string() + "/";
+    for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) text.erase(at, prefix.size());
+    return text;
+  }
+
+  std::string reason_of(const ProcessEnd& end, const std::string& log) const {
+    if (end.kind == ProcessEnd::Kind::exited)
+      if (const std::size_t at = log.find("error:"); at != std::string::npos) {
+        const std::size_t start = log.rfind('\n', at) + 1;  // npos + 1 is 0
+        return log.substr(start, log.find('\n', at) - start);
+      }
+    return fmt::format("{} {}", compiler_, describe(end, limits_));
+  }
+
+  /// Only where a trial shows that the sanitizer's runtime is installed.
+  void add_address_sanitizer() {
+    std::vector<std::string> flags{"-fsanitize=address", "-fno-omit-frame-pointer"};
+    if (version_.find("clang") != std::string::npos) flags.emplace_back("-shared-libasan");
+    const PrivateFolder folder(scratch_);
+    write_plainly(folder.path() / "trial.cpp", "int trial(int* p) { return *p; }\n");
+    std::vector<std::string> arguments{compiler_, "-shared", "-fPIC", "trial.cpp", "-o", "trial.so"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    if (run_program(kProbeLimits, -1, arguments, folder.path()).success()) {
+      flags_.insert(flags_.end(), flags.begin(), flags.end());
+      preload_ = sanitizer_runtime();
+    } else {
+      warnings_.push_back(version_ + " has no AddressSanitizer: Host execution ran without it");
+    }
+  }
+
+  /// The runtime's shared library, as the compiler names it.
+  std::string sanitizer_runtime() const {
+    const bool clang = version_.find("clang") != std::string::npos;
+    const ProcessEnd end =
+        run_program(kProbeLimits, -1,
+                    {compiler_, clang ? "-print-file-name=libclang_rt.asan-x86_64.so" : "-print-file-name=libasan.so"});
+    const std::string path = first_line(end.errors);
+    return end.success() && path.rfind('/', 0) == 0 ? path : std::string{};
+  }
+
+  CompileLimits limits_;
+  std::filesystem::path scratch_;
+  std::string compiler_;
+  std::string version_;
+  std::string preload_;
+  std::vector<std::string> flags_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> make_host_compiler(const CompilerOptions& options, std::string compiler) {
+  std::string version;
+  const std::vector<std::string> candidates =
+      compiler.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector<std::string>{compiler};
+  for (const std::string& candidate : candidates) {
+    version = version_of(candidate);
+    if (version.empty()) continue;
+    return std::make_unique<CompileService>(std::make_unique<HostBackend>(options, candidate, version),
+                                            ArtifactCache(options.cache / "hosts", ".so"), options.jobs);
+  }
+  return nullptr;
+}
+
+}  // namespace tuner

@@ -1,0 +1,48 @@
+#include "tuner/jit/ptxas_report.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace tuner {
+namespace {
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+/// The number that stands right before `words` ("12 bytes smem"); 0 if there is none.
+int number_before(std::string_view line, std::string_view words) {
+  const std::size_t end = line.find(words);
+  if (end == std::string_view::npos) return 0;
+  std::size_t start = end;
+  while (start > 0 && is_digit(line[start - 1])) --start;
+  int number = 0;
+  for (std::size_t i = start; i < end; ++i) number = number * 10 + (line[i] - '0');
+  return number;
+}
+
+bool has(std::string_view line, std::string_view words) { return line.find(words) != std::string_view::npos; }
+
+}  // namespace
+
+PtxasReport parse_ptxas_report(std::string_view log) {
+  PtxasReport report;
+  int spills = 0;  // of the entry function being read
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    const std::string_view line = log.substr(0, end);
+    log = end == std::string_view::npos ? std::string_view{} : log.substr(end + 1);
+    if (has(line, "Compiling entry function")) {
+      ++report.kernels;
+      spills = 0;
+    } else if (has(line, "bytes spill stores")) {
+      spills += number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+      report.spill_bytes = std::max(report.spill_bytes, spills);
+    } else if (has(line, "Used ") && has(line, " registers")) {
+      report.registers = std::max(report.registers, number_before(line, " registers"));
+      report.static_shared_bytes = std::max(report.static_shared_bytes, number_before(line, " bytes smem"));
+      report.barriers = std::max(report.barriers, number_before(line, " barriers"));
+    }
+  }
+  return report;
+}
+
+}  // namespace tuner
