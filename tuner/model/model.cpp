@@ -29,6 +29,13 @@ int blocks_by_shared(const DeviceFacts& device, std::int64_t bytes) {
   return taken == 0 ? kUnlimited : static_cast<int>(device.shared_per_sm / taken);
 }
 
+double threads_of(const ct1d::LaunchShape& shape) {
+  return static_cast<double>(shape.block_x) * shape.block_y * shape.block_z;
+}
+double blocks_of(const ct1d::LaunchShape& shape) {
+  return static_cast<double>(shape.grid_x) * shape.grid_y * shape.grid_z;
+}
+
 }  // namespace
 
 Occupancy occupancy_of(const DeviceFacts& device, int registers, int static_shared_bytes,
