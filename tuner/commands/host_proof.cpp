@@ -72,29 +72,30 @@ Worker& HostProver::worker() {
   return *worker_;
 }
 
-void HostProver::prefetch(const BuildContext& context, const Variant& variant) {
-  compiler_->compile(find_family(variant.family)->build(context, variant.tunables).unit);
-}
-
-Evaluation HostProver::run(const BuildContext& context, const Variant& variant, const Inputs* inputs) {
-  const Program program = find_family(variant.family)->build(context, variant.tunables);
-  const auto unit = compiler_->compile(program.unit).get();
-  if (!unit) return {unit.failure().outcome, unit.failure().reason, unit.failure().log, {}, {}, 0};
-  const auto loaded = inputs ? worker().load(context, *inputs) : worker().load(context, Values::normal, seed_);
-  if (!loaded) return {loaded.failure().outcome, loaded.failure().reason, loaded.failure().log, {}, {}, 0};
-  return worker().evaluate(variant, *unit, nullptr);
-}
-
 std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, const std::vector<Variant>& variants) {
-  std::vector<Proof> proofs;
   std::vector<BuildContext> cuts;
+  std::vector<std::future<Expected<CompiledUnit>>> units;
   for (const Variant& variant : variants) {
     cuts.push_back(context);
     cuts.back().problem = cut_for_host(context.problem, variant.tunables);
-    prefetch(cuts.back(), variant);
+    units.push_back(compiler_->compile(find_family(variant.family)->build(cuts.back(), variant.tunables).unit));
   }
-  for (std::size_t i = 0; i < variants.size() && interrupt_signal() == 0; ++i)
-    proofs.push_back({run(cuts[i], variants[i], nullptr), cuts[i].problem});
+  std::vector<Proof> proofs;
+  const auto failed = [](const Failure& failure) {
+    return Evaluation{failure.outcome, failure.reason, failure.log, {}, {}, 0};
+  };
+  for (std::size_t i = 0; i < variants.size() && interrupt_signal() == 0; ++i) {
+    Proof proof{{}, cuts[i].problem};
+    const auto unit = units[i].get();
+    if (!unit) {
+      proof.evaluation = failed(unit.failure());
+    } else if (const auto loaded = worker().load(cuts[i], Values::normal, seed_); !loaded) {
+      proof.evaluation = failed(loaded.failure());
+    } else {
+      proof.evaluation = worker().evaluate(variants[i], *unit, nullptr);
+    }
+    proofs.push_back(std::move(proof));
+  }
   return proofs;
 }
 

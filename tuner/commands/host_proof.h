@@ -29,14 +29,11 @@ class HostProver {
     Problem on;
   };
   std::vector<Proof> prove(const BuildContext& context, const std::vector<Variant>& variants);
-  /// Compiles and runs a variant on the whole problem, over the given inputs or (null) drawn ones.
-  Evaluation run(const BuildContext& context, const Variant& variant, const Inputs* inputs);
-  /// Starts compiling what a later run() of this variant needs.
-  void prefetch(const BuildContext& context, const Variant& variant);
-
- private:
+  Compiler& compiler() { return *compiler_; }
+  /// Started at the first call.
   Worker& worker();
 
+ private:
   std::uint64_t seed_;
   std::unique_ptr<Compiler> compiler_;
   std::unique_ptr<Worker> worker_;

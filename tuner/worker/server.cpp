@@ -115,7 +115,8 @@ class Server {
     return make_runnable(*device_, context.problem, program, unit, id_of(variant));
   }
 
-  /// Nothing if the variant is right on the tail problem. A unit that is compiled for the one problem alone cannot run there.
+  /// Nothing if the variant is right on the tail problem. A unit that is compiled for the one problem alone cannot run
+  /// there.
   std::optional<Failure> fails_on_tail(const Variant& variant, const CompiledUnit& unit) {
     if (!tail_) return std::nullopt;
     const Program program = find_family(variant.family)->build(tail_context_, variant.tunables);

@@ -1,0 +1,135 @@
+// `tuner inspect`: everything about one variant of a result, in a folder; optionally run alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tuner/commands/command_line.h"
+#include "tuner/commands/host_proof.h"
+#include "tuner/commands/interrupt.h"
+#include "tuner/commands/target.h"
+#include "tuner/core/file.h"
+#include "tuner/core/hash.h"
+#include "tuner/core/result.h"
+#include "tuner/jit/process.h"
+
+namespace tuner {
+namespace {
+
+struct Found {
+  const ProblemRecord* problem;
+  const ClassRecord* record;
+  const VariantRecord* variant;
+};
+
+/// The first problem and class that holds the variant: its id does not depend on them.
+Found find_in(const RunResult& result, const std::string& id, const std::filesystem::path& path) {
+  for (const ProblemRecord& problem : result.problems)
+    for (const ClassRecord& record : problem.classes)
+      if (const VariantRecord* variant = find_variant(record, id)) return {&problem, &record, variant};
+  throw UsageError(fmt::format("{}: no variant, or several, whose id starts with `{}`", path.string(), id));
+}
+
+/// The disassembly by whichever tool of the CUDA toolkit is on PATH, or a line that says none is.
+std::string disassemble(const std::filesystem::path& cubin) {
+  const CompileLimits limits{60, std::size_t{4} << 30};
+  const std::vector<std::vector<std::string>> tools{{"cuobjdump", "--dump-sass", cubin.string()},
+                                                    {"nvdisasm", cubin.string()}};
+  for (const auto& tool : tools)
+    if (const ProcessEnd end = run_program(limits, -1, tool); end.success()) return end.errors;
+  return "No disassembler: neither cuobjdump nor nvdisasm of the CUDA toolkit is on PATH.\n";
+}
+
+std::string facts_text(const Found& found, const CompiledUnit& unit, const Program& program) {
+  const VariantRecord& variant = *found.variant;
+  std::string text =
+      fmt::format("{} {}\nproblem {} ({}), class {}\n", variant.id, to_string(variant.variant.tunables),
+                  found.problem->name, summary(found.problem->problem), to_string(found.record->accuracy));
+  text += fmt::format("recorded outcome: {} {}\n", to_string(variant.outcome), variant.reason);
+  text += fmt::format(
+      "registers {}, spills {} bytes, static shared {} bytes, cubin {}{}\n", unit.registers, unit.spill_bytes,
+      unit.static_shared_bytes, unit.sha256,
+      unit.sha256 == variant.cubin_sha256 ? " (as recorded)" : " (NOT the recorded one: sources or compiler changed)");
+  for (const auto* launches : {&program.prepare, &program.run})
+    for (const Launch& launch : *launches)
+      text += fmt::format("{}: grid {}x{}x{}, block {}x{}x{}, dynamic shared {} bytes: {}\n",
+                          launches == &program.run ? "run" : "prepare, once per weights", launch.shape.grid_x,
+                          launch.shape.grid_y, launch.shape.grid_z, launch.shape.block_x, launch.shape.block_y,
+                          launch.shape.block_z, launch.shape.shared_bytes, launch.kernel);
+  return text;
+}
+
+/// The unit's source and, below it, each file of the kernels that it includes.
+std::string whole_source(const CompileUnit& unit) {
+  std::string text = unit.source;
+  for (const std::string& kernel : unit.kernels) text += "// kernel: " + kernel + "\n";
+  for (const auto& [path, content] : embedded_sources())
+    if (unit.source.find(path) != std::string::npos || path.rfind("kernels/common/", 0) == 0 ||
+        unit.source.find(std::string(path.substr(0, path.rfind('/') + 1))) != std::string::npos)
+      text += fmt::format("\n//===== {} =====\n{}", path, content);
+  return text;
+}
+
+Evaluation run_alone(const Found& found, const BuildContext& context, Target& target, const CompiledUnit& unit,
+                     const Settings& settings) {
+  if (target.measured()) {
+    if (const auto loaded = target.worker->load(context, Values::normal, 1); !loaded)
+      return {loaded.failure().outcome, loaded.failure().reason, loaded.failure().log, {}, {}, 0};
+    const MeasureOptions options;
+    return target.worker->evaluate(found.variant->variant, unit, &options);
+  }
+  HostProver prover(settings, job_count(0), 1);
+  if (!prover.available()) return {Outcome::unproven, "no GPU and no C++ compiler", {}, {}, {}, 0};
+  const auto proofs = prover.prove(context, {found.variant->variant});
+  return proofs.empty() ? Evaluation{} : proofs.front().evaluation;
+}
+
+}  // namespace
+
+int inspect(const InspectOptions& options, const Settings& settings) {
+  const RunResult result = read_result(options.result);
+  const Found found = find_in(result, options.variant, options.result);
+  const Family* family = find_family(found.variant->variant.family);
+  if (!family)
+    throw UsageError(
+        fmt::format("{}: family `{}` is not in this program", options.result.string(), found.variant->variant.family));
+  InterruptGuard guard;
+  DeviceChoice choice;
+  if (!options.run) choice.kind = DeviceChoice::Kind::offline;
+  Target target = open_target(choice, {}, result.environment.device.arch, 1, settings);
+  const BuildContext context{found.problem->problem, found.record->accuracy, result.environment.device};
+  const Program program = family->build(context, found.variant->variant.tunables);
+  const auto unit = target.nvrtc->compile(program.unit).get();
+
+  const std::filesystem::path folder = options.out.empty() ? std::filesystem::path(found.variant->id) : options.out;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw EnvironmentError(fmt::format("{}: cannot create: {}", folder.string(), error.message()));
+  write_file_atomically(folder / "source.cu", whole_source(program.unit));
+  write_file_atomically(folder / "compile.log", unit ? unit->log : unit.failure().log);
+  if (!unit) {
+    fmt::print("{}: does not compile: {}\n{}\n", found.variant->id, unit.failure().reason,
+               (folder / "compile.log").string());
+    return 1;
+  }
+  if (const auto ptx = target.nvrtc->ptx(program.unit)) write_file_atomically(folder / "kernel.ptx", *ptx);
+  write_file_atomically(folder / "kernel.cubin", read_file(unit->file));
+  write_file_atomically(folder / "kernel.sass", disassemble(unit->file));
+  const std::string facts = facts_text(found, *unit, program);
+  write_file_atomically(folder / "facts.txt", facts);
+  fmt::print("{}Written: {}/ source.cu kernel.ptx kernel.cubin kernel.sass compile.log facts.txt\n", facts,
+             folder.string());
+  fmt::print("Profile: ncu --target-processes all --set full --clock-control none tuner inspect {} {} --run\n",
+             options.result.string(), found.variant->id);
+  if (!options.run) return 0;
+  const Evaluation evaluation = run_alone(found, context, target, *unit, settings);
+  fmt::print("Run on {}: {} {}", target.measured() ? target.environment.device.name : "the CPU (a cut problem)",
+             to_string(evaluation.outcome), evaluation.reason);
+  if (evaluation.errors)
+    fmt::print("; largest error over bound: element {:.3g}, row {:.3g}", evaluation.errors->element,
+               evaluation.errors->row);
+  if (evaluation.time) fmt::print("; median {:.4g} ms", evaluation.time->ms.median);
+  fmt::print("\n{}", evaluation.log);
+  return evaluation.outcome == Outcome::ok ? 0 : 1;
+}
+
+}  // namespace tuner
