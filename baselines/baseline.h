@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,13 @@ struct BaselineOptions {
 /// One way a library can compute the problem (an engine, an algorithm, a direction), ready to be verified and timed.
 struct BaselineRoute {
   std::string route;   // "backward-data", "forward, flipped kernel", "strided-batched GEMM a tap"
-  std::string engine;  // as the library names it: "eng 1, k2=3"; algorithm name; math mode
-  std::string knobs;
+  std::string engine;  // as the library names it: engine number and numerical notes; compute type and math mode
+  std::string knobs;   // route, engine and knobs together identify a route within one baseline
   std::size_t workspace_bytes = 0;
   bool deterministic = true;
+  /// Builds the library's plan at bind. What the library refuses then (or was refused before: the options, the class)
+  /// is bind's Failure, so that every route leaves a record. Routes of one routes() call share one workspace: they run
+  /// one after another on the device's stream.
   std::unique_ptr<Runnable> runnable;
 };
 
@@ -31,10 +35,18 @@ class Baseline {
   virtual std::string_view name() const = 0;
   /// Version of the library, or why it is not available (outcome rejected).
   virtual Expected<std::string> version() = 0;
-  /// All routes that apply. Never calls the library for an empty batch. Failure: why there is none.
+  /// All routes that apply, the library's own first choice first. `kernels` is baseline_unit() compiled for the device.
+  /// An empty batch gives one route that does nothing, and the library is not even loaded. Failure: why there is none.
   virtual Expected<std::vector<BaselineRoute>> routes(Device& device, const Problem& problem, Accuracy accuracy,
-                                                      const BaselineOptions& options) = 0;
+                                                      const BaselineOptions& options, const CompiledUnit& kernels) = 0;
 };
+
+/// Helper kernels of the baselines (packing, initial values, gathering, bias), to be compiled like any other unit.
+CompileUnit baseline_unit();
+
+/// What NVIDIA_TF32_OVERRIDE, set to `value`, does to a class, where that contradicts what the class says; nothing
+/// where it does not. An unset variable is nullopt. Only the command line reads the environment.
+std::optional<std::string> tf32_override_warning(std::optional<std::string_view> value, Accuracy accuracy);
 
 /// "cudnn", "cublas_shift_add"; nullptr for other names. Libraries are loaded at first use, never linked.
 Baseline* find_baseline(std::string_view name);

@@ -1,0 +1,75 @@
+// One convolution as cuDNN sees it, and every engine that says it can compute it.
+#pragma once
+
+#include "baselines/cudnn_library.h"
+
+#ifdef TUNER_CUDNN_HEADERS
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baselines/convolution_plan.h"
+#include "tuner/core/accuracy.h"
+
+namespace tuner {
+
+/// How the bias joins: not at all; by a kernel that adds it to y afterwards, as PyTorch does; as the initial content of
+/// y, to which the convolution is added (beta 1), rounding 16-bit y once; by a pointwise addition fused into the graph.
+enum class BiasWay { none, after, initial, fused };
+
+/// An engine with its knobs, not yet built into a plan.
+struct EngineChoice {
+  std::int64_t index = 0;
+  std::string engine;  // "engine 23 [TENSOR_CORE]"
+  std::string knobs;   // "TILE_SIZE=5 STAGES=2 (heuristic A #1)"
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  std::optional<std::int64_t> workspace_bytes;  // where cuDNN tells before the plan is built
+  Descriptor config;
+
+  bool has(cudnnBackendNumericalNote_t note) const;
+  /// Fewer multiplications than the definition has: Winograd or FFT.
+  bool transforms() const;
+};
+
+/// Why an engine may not compete in a class or under an option; empty if it may.
+std::string refusal(const EngineChoice& choice, Accuracy accuracy, bool deterministic);
+
+/// Device addresses of a convolution's tensors.
+struct ConvolutionPointers {
+  void* image = nullptr;
+  void* filter = nullptr;
+  void* response = nullptr;
+  void* bias = nullptr;
+};
+
+/// An operation graph: the convolution and, if fused, the addition of the bias. Throws CudnnError.
+class ConvolutionGraph {
+ public:
+  ConvolutionGraph(std::shared_ptr<CudnnHandle> handle, const ConvolutionPlan& plan, Element element, BiasWay bias);
+
+  /// Engines in the order of heuristics A, B and fallback, then the other engines with their default knobs; none twice.
+  std::vector<EngineChoice> engines() const;
+  /// Builds the plan, which may compile kernels.
+  Descriptor build(const EngineChoice& choice) const;
+  Descriptor pack(const ConvolutionPointers& pointers, void* workspace) const;
+  void execute(const Descriptor& plan, const Descriptor& pack) const;
+
+ private:
+  Descriptor descriptor(cudnnBackendDescriptorType_t type) const { return {handle_->library(), type}; }
+  Descriptor tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type, bool is_virtual = false) const;
+  Descriptor convolution_operation(const ConvolutionPlan& plan, const Descriptor& image, const Descriptor& response,
+                                   float beta) const;
+  std::vector<EngineChoice> from_heuristic(cudnnBackendHeurMode_t mode, const char* name) const;
+  std::optional<EngineChoice> with_default_knobs(std::int64_t index) const;
+  EngineChoice describe(Descriptor config, const std::string& origin) const;
+
+  std::shared_ptr<CudnnHandle> handle_;
+  cudnnDataType_t type_;
+  bool fused_ = false;
+  std::int64_t image_offset_bytes_ = 0;
+  std::optional<Descriptor> graph_;
+};
+
+}  // namespace tuner
+#endif
