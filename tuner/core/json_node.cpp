@@ -131,7 +131,7 @@ std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
     value = json_->get<std::int64_t>();
   } else if (json_->is_number_float()) {
     const auto real = json_->get<double>();
-    if (real == std::trunc(real) && std::abs(real) <= 0x1p53) value = static_cast<std::int64_t>(real);
+    if (real == std::trunc(real) && real >= -0x1p63 && real < 0x1p63) value = static_cast<std::int64_t>(real);
   }
   if (!value || *value < least || *value > most) refuse(allowed);
   return *value;
