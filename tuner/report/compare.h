@@ -43,8 +43,8 @@ struct Comparison {
 /// threshold on both sides, else cannot_tell.
 Verdict judge(const Interval& slowdown, double threshold_percent);
 
-/// Throws UsageError naming every difference (GPU, power limit, driver branch, L2 state, regime, a class or problem that
-/// only `base` has) unless allowed, and when the two have nothing in common.
+/// Throws UsageError naming every difference (GPU, power limit, driver branch, L2 state, regime, a class or problem
+/// that only `base` has) unless allowed, and when the two have nothing in common.
 Comparison compare(const RunResult& base, const RunResult& now, const CompareOptions& options);
 
 /// For a terminal: a line for each problem and class, then what regressed, then one line that sums it up.
