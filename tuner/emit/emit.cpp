@@ -1,0 +1,229 @@
+#include "tuner/emit/emit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "tuner/core/hash.h"
+#include "tuner/emit/choose.h"
+#include "tuner/emit/flatten.h"
+#include "tuner/emit/header_text.h"
+
+namespace tuner {
+
+const EmbeddedFiles& embedded_sources();  // of kernels/, within this program (kernels/CMakeLists.txt)
+
+namespace {
+
+/// Kernels of one configuration: an element of the header's kKernels.
+struct Instance {
+  const Chosen* chosen = nullptr;
+  std::string run_kernel;
+  std::string prepare_kernel;  // empty: none
+
+  std::string key() const {
+    return chosen->variant.family + "\n" + to_string(chosen->variant.tunables) + "\n" + run_kernel + "\n" +
+           prepare_kernel;
+  }
+};
+
+/// Everything the header says, in order.
+struct Contents {
+  std::vector<Chosen> tuned;
+  std::vector<Chosen> general;
+  std::vector<Instance> instances;
+  std::vector<std::size_t> tuned_instance, general_instance;
+};
+
+Instance instance_of(const Chosen& chosen) {
+  const Program& program = chosen.program;
+  if (program.run.size() != 1 || program.prepare.size() > 1)
+    throw UsageError(fmt::format("emit: {} runs {} kernels a call; a header can hold families of one so far",
+                                 chosen.variant.family, program.run.size()));
+  return {&chosen, program.run[0].kernel, program.prepare.empty() ? "" : program.prepare[0].kernel};
+}
+
+std::size_t add_instance(std::vector<Instance>& instances, const Chosen& chosen) {
+  const Instance instance = instance_of(chosen);
+  const auto known =
+      std::find_if(instances.begin(), instances.end(), [&](const Instance& i) { return i.key() == instance.key(); });
+  if (known != instances.end()) return static_cast<std::size_t>(known - instances.begin());
+  instances.push_back(instance);
+  return instances.size() - 1;
+}
+
+void collect(Contents& contents) {
+  for (const Accuracy accuracy : kAccuracies)
+    if (auto general = choose_general(accuracy, contents.tuned)) contents.general.push_back(std::move(*general));
+  for (const Chosen& chosen : contents.tuned)
+    contents.tuned_instance.push_back(add_instance(contents.instances, chosen));
+  for (const Chosen& chosen : contents.general)
+    contents.general_instance.push_back(add_instance(contents.instances, chosen));
+}
+
+/// As a string literal.
+std::string literal(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return quoted + '"';
+}
+
+/// For a line comment: one line, and no backslash at its end that would continue it.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\\') c = ' ';
+  return text;
+}
+
+std::string describe(const Chosen& chosen) { return chosen.variant.family + " " + to_string(chosen.variant.tunables); }
+
+std::string value_text(const Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* block = std::get_if<Block>(&value)) return fmt::format("{{{}, {}}}", block->x, block->y);
+  throw UsageError("emit: tunables with named values cannot be emitted yet: " + std::get<std::string>(value));
+}
+
+std::string instance_text(const Instance& instance, std::size_t index) {
+  const Chosen& chosen = *instance.chosen;
+  const std::string family = "ct1d::" + chosen.variant.family;
+  const int bytes = bytes_of(element_of(chosen.context.accuracy));
+  std::string assignments;
+  for (const auto& [name, value] : chosen.variant.tunables)
+    assignments += fmt::format("    t.{} = {};\n", name, value_text(value));
+  std::string text = fmt::format("/// {}\nstruct Kernels{} {{\n", one_line(describe(chosen)), index);
+  text += fmt::format("  static constexpr {}::Tunables tunables() {{\n    {}::Tunables t{{}};\n{}    return t;\n  }}\n",
+                      family, family, assignments);
+  for (const auto& [type, name] : {std::pair{"ct1d::LaunchShape", "run_shape"},
+                                   {"ct1d::LaunchShape", "prepare_shape"},
+                                   {"long long", "packed_bytes"},
+                                   {"long long", "workspace_bytes"}})
+    text += fmt::format("  static {} {}(const ct1d::Geometry& g) {{ return {}::{}(tunables(), g, {}); }}\n", type, name,
+                        family, name, bytes);
+  for (const auto& [name, kernel] :
+       {std::pair{"run_kernel", instance.run_kernel}, {"prepare_kernel", instance.prepare_kernel}})
+    if (!kernel.empty())
+      text += fmt::format("  static const void* {}() {{\n    return reinterpret_cast<const void*>(&{});\n  }}\n", name,
+                          kernel);
+  return text + "};\n";
+}
+
+std::string kernels_text(const std::vector<Instance>& instances) {
+  std::string text;
+  for (std::size_t i = 0; i < instances.size(); ++i) text += instance_text(instances[i], i) + "\n";
+  text += "inline constexpr Kernels kKernels[] = {\n";
+  for (std::size_t i = 0; i < instances.size(); ++i)
+    text += fmt::format(
+        "    {{Kernels{0}::run_shape, Kernels{0}::prepare_shape, Kernels{0}::packed_bytes, "
+        "Kernels{0}::workspace_bytes,\n     Kernels{0}::run_kernel, {1}}},\n",
+        i, instances[i].prepare_kernel.empty() ? std::string("nullptr") : fmt::format("Kernels{}::prepare_kernel", i));
+  return text + "};\n";
+}
+
+std::string tables_text(const Contents& contents) {
+  std::string text = "inline constexpr Tuned kTuned[] = {\n";
+  for (std::size_t i = 0; i < contents.tuned.size(); ++i) {
+    const Chosen& c = contents.tuned[i];
+    const Problem& p = c.context.problem;
+    const std::string device = c.context.device.name;
+    const std::string time = c.median_ms ? fmt::format("{:.4g} ms", *c.median_ms) : "not measured";
+    text += fmt::format("    // {}: {}\n", one_line(c.problem_name), one_line(summary(p)));
+    text +=
+        fmt::format("    {{{}, {}, Accuracy::{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},\n     {},\n     {}}},\n",
+                    literal(device), c.context.device.compute_major, to_string(c.context.accuracy), p.batch,
+                    p.in_channels, p.out_channels, p.kernel_size, p.stride, p.padding, p.output_padding, p.dilation,
+                    p.groups, p.length, contents.tuned_instance[i],
+                    literal(fmt::format("tuned for this problem on this GPU: {} ({})", describe(c), time)),
+                    literal(fmt::format("tuned for this problem on another GPU, {}: {}", device, describe(c))));
+  }
+  text += "};\n\ninline constexpr General kGeneral[] = {\n";
+  for (std::size_t i = 0; i < contents.general.size(); ++i)
+    text += fmt::format("    {{Accuracy::{}, {},\n     {}}},\n", to_string(contents.general[i].context.accuracy),
+                        contents.general_instance[i],
+                        literal("general configuration, not tuned for this problem: " + describe(contents.general[i])));
+  return text + "    {Accuracy::fp32, -1, nullptr}};\n";  // the end, as a list of none would not compile
+}
+
+std::string banner(const std::vector<RunResult>& results, const EmitOptions& options, const Contents& contents) {
+  std::string text = fmt::format("// Generated by tuner {}; do not edit.\n//   {}\n// From:\n",
+                                 one_line(results.front().tool_version), one_line(options.command));
+  for (const RunResult& result : results) {
+    text += one_line(fmt::format("//   {} of {} on {}: result sha256 {}, config {}", result.name, result.started,
+                                 result.environment.device.name, sha256(to_json(result)), result.config_hash)) +
+            "\n";
+    if (!result.measured) text += "//     UNMEASURED: nothing was timed; the order is the model's.\n";
+  }
+  text += "// Holds:\n";
+  for (const Chosen& c : contents.tuned) {
+    text += one_line(fmt::format("//   {} {} on {}: {}, {}{}", c.problem_name, to_string(c.context.accuracy),
+                                 c.context.device.name, describe(c),
+                                 c.median_ms ? fmt::format("median {:.4g} ms", *c.median_ms) : "not measured",
+                                 c.note.empty() ? "" : " (" + c.note + ")")) +
+            "\n";
+  }
+  for (const Chosen& c : contents.general)
+    text +=
+        one_line(fmt::format("//   any other problem in {}: {}", to_string(c.context.accuracy), describe(c))) + "\n";
+  return text;
+}
+
+void check_namespace(const std::string& name) {
+  bool start = true;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (c == ':' && !start && name.compare(i, 2, "::") == 0) {
+      start = true;
+      ++i;
+    } else if (letter || (!start && c >= '0' && c <= '9')) {
+      start = false;
+    } else {
+      start = true;
+      break;
+    }
+  }
+  if (start) throw UsageError(fmt::format("--namespace \"{}\" is no C++ namespace, such as audio::kernels", name));
+}
+
+void check(const std::vector<RunResult>& results, const EmitOptions& options) {
+  check_namespace(options.name_space);
+  if (results.empty()) throw UsageError("emit: no results");
+  for (const RunResult& result : results)
+    if (!result.measured && !options.unmeasured)
+      throw UsageError(
+          fmt::format("the result {} of {} holds no times; --unmeasured emits its shortlist's first all the same",
+                      result.name, result.environment.device.name));
+}
+
+}  // namespace
+
+std::string emit_header(const std::vector<RunResult>& results, const EmitOptions& options) {
+  check(results, options);
+  Contents contents;
+  contents.tuned = choose(results);
+  if (contents.tuned.empty()) throw UsageError("emit: the results hold no valid variant of ours");
+  collect(contents);
+  std::vector<std::string> units;
+  for (const Instance& instance : contents.instances) units.push_back(instance.chosen->program.unit.source);
+  const Flattened sources = flatten(units, embedded_sources());
+
+  std::string text = banner(results, options, contents);
+  text += fmt::format(
+      "//\n{}#pragma once\n\n#if !defined(__CUDACC__)\n#error \"this header holds CUDA kernels: include it in a file "
+      "that nvcc compiles\"\n#endif\n\n"
+      "#include <cuda_runtime.h>\n\n#include <cstddef>\n#include <cstring>\n",
+      header_manual());
+  for (const std::string& include : sources.system) text += include + "\n";
+  text += fmt::format("\nnamespace {} {{\n\n{}\nnamespace detail {{\n\n", options.name_space, header_types());
+  text += fmt::format("// ---- device code: {} ----\n\n{}\n", fmt::join(sources.files, ", "), sources.text);
+  text += fmt::format("// ---- what was tuned ----\n\n{}\n{}\n{}\n}}  // namespace detail\n\n{}\n}}  // namespace {}\n",
+                      header_details(), kernels_text(contents.instances), tables_text(contents), header_plan(),
+                      options.name_space);
+  for (const std::string& macro : sources.macros) text += "\n#undef " + macro;
+  return text + (sources.macros.empty() ? "" : "\n");
+}
+
+}  // namespace tuner
