@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/verify/inputs.h"
+#include "tuner/verify/resident.h"
+
+namespace tuner {
+namespace {
+
+constexpr std::uint32_t kNanWord = 0xFFFFFFFF;  // NaN in every element type
+
+std::size_t bytes(std::int64_t count, Element element) {
+  return static_cast<std::size_t>(count) * static_cast<std::size_t>(bytes_of(element));
+}
+
+class CpuVerifier : public ResidentVerifier {
+ public:
+  CpuVerifier(Device& device, const Problem& problem, Accuracy accuracy, Inputs inputs)
+      : ResidentVerifier(device, problem, accuracy), element_(element_of(accuracy)) {
+    round_inputs(inputs, element_);
+    reference_ = make_reference(problem, accuracy, inputs);
+    for (const auto& [buffer, values] :
+         {std::pair{x_.get(), &inputs.x}, {w_.get(), &inputs.w}, {bias_.get(), &inputs.bias}})
+      if (buffer) inputs_.emplace_back(buffer, stored(*values, element_));
+    for (const auto& [buffer, content] : inputs_) buffer->upload(content.data(), content.size());
+  }
+
+  double plain_error() const override { return reference_.plain_error; }
+
+ protected:
+  bool inputs_changed() override {
+    bool changed = false;
+    for (const auto& [buffer, content] : inputs_) {
+      if (download(*buffer) == content) continue;
+      changed = true;
+      buffer->upload(content.data(), content.size());
+    }
+    return changed;
+  }
+
+  Expected<Errors> compare_y() override {
+    return compare(problem_, accuracy_, reference_, widened(download(*y_), element_));
+  }
+
+ private:
+  static std::vector<std::byte> download(Buffer& buffer) {
+    std::vector<std::byte> content(buffer.size());
+    buffer.download(content.data(), content.size());
+    return content;
+  }
+
+  Element element_;
+  std::vector<std::pair<Buffer*, std::vector<std::byte>>> inputs_;
+};
+
+/// Runs `make`, with a Failure in place of the exceptions that stand for a lack of memory or bad data.
+template <class Make>
+Expected<std::unique_ptr<Verifier>> guarded(const Device& device, const Problem& problem, Accuracy accuracy,
+                                            const Make& make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    const double tensors =
+        static_cast<double>(problem.x_count() + problem.w_count() + problem.y_count()) * bytes_of(element_of(accuracy));
+    const double reference = 16 * static_cast<double>(problem.y_count());
+    return Failure{Outcome::launch_failed,
+                   fmt::format("{} needs {:.3g} GB for x, w and y and {:.3g} GB for the float64 reference; {} has "
+                               "{:.3g} GB, not all of it free",
+                               summary(problem), tensors / 1e9, reference / 1e9, device.environment().device.name,
+                               static_cast<double>(device.environment().device.memory_bytes) / 1e9),
+                   {}};
+  } catch (const UsageError& error) {
+    return Failure{Outcome::wrong_result, error.what(), {}};
+  }
+}
+
+}  // namespace
+
+ResidentVerifier::ResidentVerifier(Device& device, const Problem& problem, Accuracy accuracy)
+    : device_(device), problem_(problem), accuracy_(accuracy) {
+  const Element element = element_of(accuracy);
+  x_ = device.allocate(bytes(problem.x_count(), element));
+  w_ = device.allocate(bytes(problem.w_count(), element));
+  if (problem.bias) bias_ = device.allocate(bytes(problem.out_channels, element));
+  y_ = device.allocate(bytes(problem.y_count(), element));
+}
+
+bool ResidentVerifier::proves_nothing() const {
+  const auto& norms = reference_.row_norm;
+  return std::none_of(norms.begin(), norms.end(), [](double norm) { return norm > 0; });
+}
+
+Runnable::Tensors ResidentVerifier::tensors() const {
+  return {x_->data(), w_->data(), bias_ ? bias_->data() : nullptr, y_->data()};
+}
+
+Expected<Errors> ResidentVerifier::verify(Runnable& runnable) {
+  y_->fill(kNanWord);
+  if (auto bound = runnable.bind(tensors()); !bound) return bound.failure();
+  if (auto launched = runnable.launch(); !launched) return launched.failure();
+  return check_again(runnable);
+}
+
+Expected<Errors> ResidentVerifier::check_again(Runnable& runnable) {
+  if (auto done = device_.synchronize(); !done) return done.failure();
+  const auto wrong = [](std::string reason) { return Failure{Outcome::wrong_result, std::move(reason), {}}; };
+  for (const auto& [name, buffer] : {std::pair{"x", x_.get()}, {"w", w_.get()}, {"bias", bias_.get()}, {"y", y_.get()}})
+    if (const std::size_t violated = buffer ? buffer->guard_violations() : 0)
+      return wrong(fmt::format("wrote outside {}: {} bytes of its guard bands changed", name, violated));
+  if (const std::size_t violated = runnable.guard_violations())
+    return wrong(
+        fmt::format("wrote outside its packed weights or workspace: {} bytes of guard bands changed", violated));
+  if (inputs_changed()) return wrong("changed its inputs");
+  return compare_y();
+}
+
+std::unique_ptr<ResidentVerifier> make_cpu_verifier(Device& device, const Problem& problem, Accuracy accuracy,
+                                                    Inputs inputs) {
+  return std::make_unique<CpuVerifier>(device, problem, accuracy, std::move(inputs));
+}
+
+Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
+                                                  Values values, std::uint64_t seed, const CompiledUnit* kernels) {
+  return guarded(device, problem, accuracy, [&]() -> std::unique_ptr<Verifier> {
+    auto verifier =
+        device.is_cuda() && kernels
+            ? make_cuda_verifier(device, problem, accuracy, *kernels, values, seed, nullptr)
+            : make_cpu_verifier(device, problem, accuracy, make_inputs(problem, element_of(accuracy), values, seed));
+    if (problem.y_count() > 0 && problem.max_products() > 0 && verifier->proves_nothing())
+      throw UsageError("the reference is zero throughout: such data proves nothing");
+    return verifier;
+  });
+}
+
+Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
+                                                  Inputs inputs, const CompiledUnit* kernels) {
+  return guarded(device, problem, accuracy, [&]() -> std::unique_ptr<Verifier> {
+    if (device.is_cuda() && kernels)
+      return make_cuda_verifier(device, problem, accuracy, *kernels, Values::normal, 0, &inputs);
+    return make_cpu_verifier(device, problem, accuracy, std::move(inputs));
+  });
+}
+
+}  // namespace tuner
