@@ -85,7 +85,24 @@ struct Instance {
   }
 };
 
-/// What a block works on.
+/// Some taps of a tile: what to copy, and which of it exists.
+struct Chunk {
+  int64 first;    // tap of the phase
+  int64 x_first;  // position in x of the window's place 0; may be negative
+  int taps;       // at most those of a stage
+  int low, high;  // places within x
+  int edge;       // not 0: some output would meet a place outside x, or some tap is missing
+};
+
+/// Where a stage comes from: x at its first channel and place 0; packed weights at its first float, others at its first
+/// channel and tap and the tile's first output channel.
+struct Source {
+  const float* x;
+  const float* w;
+  int x_bytes;  // a copy; 4: with every place checked
+};
+
+/// What a block works on. One thread finds it out and leaves it in shared memory for all.
 struct Tile {
   int64 batch;
   int64 group;
@@ -94,19 +111,62 @@ struct Tile {
   int64 n_first;  // output of the phase at the tile's place 0; may be negative
   int64 n_begin;  // outputs that exist, in [n_begin, n_end)
   int64 n_end;
+  int64 steps;  // stages until the sums are complete; 0 where no output or no tap is
+  Chunk first_chunk;
+  Source first_source;
 };
+static_assert(sizeof(Tile) <= kTileBytes, "kTileBytes has to hold a Tile");
 
-/// Some taps of a tile: what to copy, and which of it exists.
-struct Chunk {
-  int64 first;    // tap of the phase
-  int taps;       // at most those of a stage
-  int64 x_first;  // position in x of the window's place 0; may be negative
-  int low, high;  // places within x
-  bool edge;      // some output would meet a place outside x, or some tap is missing
+/// What a reader of a stage needs to know, beside it in shared memory.
+struct alignas(16) Note {
+  int rows;
+  int taps;
+  int low, high;
+  int edge;
 };
+static_assert(sizeof(Note) == kNoteBytes, "kNoteBytes has to hold a Note");
 
 template <class I>
-__device__ Tile tile_at(const Geometry& g, int64 index) {
+__device__ Chunk chunk_at(const Geometry& g, const Tile& tile, const Stage& s, int64 first) {
+  const PhaseOutputs& p = tile.outputs;
+  const int64 step = p.phase.x_step;
+  Chunk c{};
+  c.first = first;
+  c.taps = static_cast<int>(min_of(I::taps(s), p.phase.taps - first));
+  c.x_first = p.m_first + tile.n_first - (first + I::taps(s) - 1) * step;
+  c.low = static_cast<int>(min_of(I::width(s), max_of(0, -c.x_first)));
+  c.high = static_cast<int>(max_of(c.low, min_of(I::width(s), g.length - c.x_first)));
+  c.edge = c.taps < I::taps(s) || p.m_first + tile.n_begin - (first + c.taps - 1) * step < 0 ||
+           p.m_first + tile.n_end - 1 - first * step >= g.length;
+  return c;
+}
+
+template <class I>
+__device__ Source source_of(const RunArguments& a, const Tile& tile, const Chunk& c, const Stage& s) {
+  const Geometry& g = a.geometry;
+  const int64 channel = tile.group * g.in_per_group();
+  Source source{};
+  source.x = static_cast<const float*>(a.x) + tile.batch * g.x_batch_stride + channel * g.x_row_stride + c.x_first;
+  const unsigned misaligned =
+      static_cast<unsigned>(reinterpret_cast<unsigned long long>(source.x)) | static_cast<unsigned>(g.x_row_stride * 4);
+  const bool inside = c.low == 0 && c.high == I::width(s);
+  source.x_bytes = inside && misaligned % 16 == 0 ? 16 : inside && misaligned % 8 == 0 ? 8 : 4;
+  source.w = static_cast<const float*>(a.weights);
+  if constexpr (I::kPacked) {
+    const Packing p = packing_of(I::tunables(), g, I::taps(s));
+    const int64 block = (tile.group * oc_tiles(I::tunables(), g) + tile.oc_first / I::kOcTile) * p.phases +
+                        tile.outputs.phase.first_tap;
+    source.w += (block * p.chunks + c.first / I::taps(s)) * p.chunk_size;
+  } else {
+    const int64 k = tile.outputs.phase.first_tap + c.first * tile.outputs.phase.tap_step;
+    source.w += (channel * g.out_per_group() + tile.oc_first) * g.kernel_size + k;
+  }
+  return source;
+}
+
+template <class I>
+__device__ Tile tile_at(const RunArguments& a, const Stage& s, int64 index) {
+  const Geometry& g = a.geometry;
   Tile tile{};
   const int64 ocs = oc_tiles(I::tunables(), g);
   const int64 phases = phase_count(g);
@@ -124,55 +184,12 @@ __device__ Tile tile_at(const Geometry& g, int64 index) {
   }
   tile.n_begin = max_of(0, tile.n_first);
   tile.n_end = min_of(tile.outputs.outputs, tile.n_first + I::kT);
-  return tile;
-}
-
-template <class I>
-__device__ Chunk chunk_at(const Geometry& g, const Tile& tile, const Stage& s, int64 first) {
-  const PhaseOutputs& p = tile.outputs;
-  const int64 step = p.phase.x_step;
-  Chunk c{};
-  c.first = first;
-  c.taps = static_cast<int>(min_of(I::taps(s), p.phase.taps - first));
-  c.x_first = p.m_first + tile.n_first - (first + I::taps(s) - 1) * step;
-  c.low = static_cast<int>(min_of(I::width(s), max_of(0, -c.x_first)));
-  c.high = static_cast<int>(max_of(c.low, min_of(I::width(s), g.length - c.x_first)));
-  c.edge = c.taps < I::taps(s) || p.m_first + tile.n_begin - (first + c.taps - 1) * step < 0 ||
-           p.m_first + tile.n_end - 1 - first * step >= g.length;
-  return c;
-}
-
-/// Where the next stage of a chunk comes from: x at the first channel this warp copies and place 0, w at this thread's
-/// first packed float, or (not packed) at the stage's first channel and tap and the tile's first output channel.
-struct Source {
-  const float* x;
-  const float* w;
-  int x_bytes;  // a copy; 4: with every place checked
-};
-
-template <class I>
-__device__ Source source_of(const RunArguments& a, const Tile& tile, const Chunk& c, const Stage& s, int thread) {
-  const Geometry& g = a.geometry;
-  Source source{};
-  const int64 channel = tile.group * g.in_per_group();
-  const float* x =
-      static_cast<const float*>(a.x) + tile.batch * g.x_batch_stride + channel * g.x_row_stride + c.x_first;
-  source.x = x + thread / 32 * g.x_row_stride;
-  const unsigned misaligned =
-      static_cast<unsigned>(reinterpret_cast<unsigned long long>(x)) | static_cast<unsigned>(g.x_row_stride * 4);
-  const bool inside = c.low == 0 && c.high == I::width(s);
-  source.x_bytes = inside && misaligned % 16 == 0 ? 16 : inside && misaligned % 8 == 0 ? 8 : 4;
-  source.w = static_cast<const float*>(a.weights);
-  if constexpr (I::kPacked) {
-    const Packing p = packing_of(I::tunables(), g, I::taps(s));
-    const int64 block = (tile.group * oc_tiles(I::tunables(), g) + tile.oc_first / I::kOcTile) * p.phases +
-                        tile.outputs.phase.first_tap;
-    source.w += (block * p.chunks + c.first / I::taps(s)) * p.chunk_size + thread * I::kPackedFloats;
-  } else {
-    const int64 k = tile.outputs.phase.first_tap + c.first * tile.outputs.phase.tap_step;
-    source.w += (channel * g.out_per_group() + tile.oc_first) * g.kernel_size + k;
+  if (tile.n_begin < tile.n_end) {
+    tile.steps = ceil_div(tile.outputs.phase.taps, I::taps(s)) * ceil_div(g.in_per_group(), I::kIcTile);
   }
-  return source;
+  tile.first_chunk = chunk_at<I>(g, tile, s, 0);
+  tile.first_source = source_of<I>(a, tile, tile.first_chunk, s);
+  return tile;
 }
 
 template <class I>
@@ -192,12 +209,13 @@ __device__ __forceinline__ void copy_rows(float* target, const float* source, in
   for (int pass = 0; pass < (I::kIcTile + I::kWarps - 1) / I::kWarps; ++pass) {
     const int row = pass * I::kWarps + warp;
     if (row < rows) {
-      const float* from = source + pass * I::kWarps * row_stride;
+      const float* from = source + row * row_stride + lane * kFloats;
       float* to = target + row * I::pitch(s);
 #pragma unroll(kChecked ? 1 : 8)
-      for (int place = lane * kFloats; place < I::width(s); place += 32 * kFloats) {
+      for (int first = 0; first < I::width(s); first += 32 * kFloats) {
+        const int place = first + lane * kFloats;
         const bool exists = row < channels && (!kChecked || (place >= c.low && place < c.high));
-        copy_async<4 * kFloats>(to + I::place(place), from + place, exists);
+        if (place < I::width(s)) copy_async<4 * kFloats>(to + I::place(place), from + first, exists);
       }
     }
   }
@@ -225,7 +243,7 @@ __device__ __forceinline__ void copy_w(const Source& source, const Geometry& g, 
 #pragma unroll(I::kSpecialised ? 16 : 1)
     for (int i = 0; i < I::kIcTile * I::taps(s) * I::kOcTile; i += I::kThreads * kFloats) {
       const int at = i + thread * kFloats;
-      if (at < floats) copy_async<4 * kFloats>(target + at, source.w + i, true);
+      if (at < floats) copy_async<4 * kFloats>(target + at, source.w + at, true);
     }
   } else {
 #pragma unroll 1
@@ -258,7 +276,7 @@ __device__ __forceinline__ void read_weights(float (&w)[I::kOcs], const float* r
 /// and with missing taps are left out: a zero there times an infinite weight would not be zero.
 template <class I, bool kEdge>
 __device__ __forceinline__ void multiply_channel(float (&sum)[I::kOcs][I::kTs], const float* x_row, const float* w_row,
-                                                 const Chunk& c, int tx, int ty) {
+                                                 const Note& c, int tx, int ty) {
   float x[I::kRuns][I::kPieces * 4];
 #pragma unroll
   for (int r = 0; r < I::kRuns; ++r) {
@@ -290,7 +308,7 @@ __device__ __forceinline__ void multiply_channel(float (&sum)[I::kOcs][I::kTs], 
 /// One channel with taps and x step known at run time: one word of x an output and tap.
 template <class I, bool kEdge>
 __device__ __forceinline__ void multiply_channel_general(float (&sum)[I::kOcs][I::kTs], const float* x_row,
-                                                         const float* w_row, const Stage& s, const Chunk& c, int tx,
+                                                         const float* w_row, const Stage& s, const Note& c, int tx,
                                                          int ty) {
   int place = tx + static_cast<int>((s.taps - 1) * s.x_step);
 #pragma unroll 1
@@ -311,13 +329,13 @@ __device__ __forceinline__ void multiply_channel_general(float (&sum)[I::kOcs][I
 }
 
 template <class I, bool kEdge>
-__device__ __forceinline__ void multiply(float (&sum)[I::kOcs][I::kTs], const float* x, const float* w, int rows,
-                                         const Stage& s, const Chunk& c, int tx, int ty) {
+__device__ __forceinline__ void multiply(float (&sum)[I::kOcs][I::kTs], const float* x, const float* w, const Stage& s,
+                                         const Note& c, int tx, int ty) {
   constexpr int kUnroll = kEdge ? 1 : I::kUnroll;
   if constexpr (I::kSpecialised) {
     constexpr int kPitch = static_cast<int>(I::compile_time_stage().pitch);
 #pragma unroll 1
-    for (int ic = 0; ic < rows; ic += kUnroll) {
+    for (int ic = 0; ic < c.rows; ic += kUnroll) {
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         multiply_channel<I, kEdge>(sum, x + u * kPitch, w + u * I::kTaps * I::kOcTile, c, tx, ty);
@@ -327,7 +345,7 @@ __device__ __forceinline__ void multiply(float (&sum)[I::kOcs][I::kTs], const fl
     }
   } else {
 #pragma unroll 1
-    for (int ic = 0; ic < rows; ++ic) {
+    for (int ic = 0; ic < c.rows; ++ic) {
       multiply_channel_general<I, kEdge>(sum, x, w, s, c, tx, ty);
       x += s.pitch;
       w += s.taps * I::kOcTile;
@@ -383,7 +401,6 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
                      MIN_BLOCKS, TAPS, X_STEP>;
   static_assert(sizeof(Element) == 4, "tiled computes on fp32 tensors");
   extern __shared__ __align__(16) unsigned char shared[];
-  float* const buffers = reinterpret_cast<float*>(shared);
 
   const Geometry& g = a.geometry;
   const Stage s =
@@ -394,60 +411,56 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
   const int tx = warp % (BLOCK_X / WARP_T) * WARP_T + lane % WARP_T;
   const int ty = warp / (BLOCK_X / WARP_T) * (32 / WARP_T) + lane / WARP_T;
   const int64 tiles = tile_count(I::tunables(), g);
-  const int64 in_channels = g.in_per_group();
+  Tile& tile = *reinterpret_cast<Tile*>(shared);
+  Note* const notes = reinterpret_cast<Note*>(shared + kTileBytes);
+  float* const buffers = reinterpret_cast<float*>(shared + header_bytes(I::tunables()));
 
   for (int64 index = blockIdx.x; index < tiles; index += gridDim.x) {
-    const Tile tile = tile_at<I>(g, index);
-    if (tile.n_begin >= tile.n_end) continue;
+    if (thread == 0) tile = tile_at<I>(a, s, index);
+    __syncthreads();
     float sum[I::kOcs][I::kTs] = {};
-
-    const int64 steps = ceil_div(tile.outputs.phase.taps, I::taps(s)) * ceil_div(in_channels, IC_TILE);
-    Chunk copied = chunk_at<I>(g, tile, s, 0);
-    Chunk used = copied;
-    Source source = source_of<I>(a, tile, copied, s, thread);
-    int64 copied_ic = 0;
-    int64 used_ic = 0;
-    int copied_slot = 0;
-    int used_slot = 0;
+    Chunk chunk = tile.first_chunk;
+    Source source = tile.first_source;
+    int64 left = g.in_per_group();
+    int filled = 0;
+    int used = 0;
+    const int64 steps = tile.steps;
     for (int64 step = 1 - STAGES; step < steps; ++step) {
       if (step >= 0) {
         copy_wait<STAGES - 2>();
         __syncthreads();  // the stage is there for all, and all have left the one that is filled next
       }
       if (step + STAGES - 1 < steps) {
-        const int channels = static_cast<int>(min_of(IC_TILE, in_channels - copied_ic));
-        const int rows = static_cast<int>(round_up(channels, UNROLL));
-        float* x = buffers + copied_slot * I::size(s);
-        copy_x<I>(source, g, copied, s, channels, rows, x, thread);
-        copy_w<I>(source, g, tile, copied, s, channels, rows, x + I::x_size(s), thread);
-        advance<I>(source, g, s);
-        copied_slot = copied_slot + 1 < STAGES ? copied_slot + 1 : 0;
-        copied_ic += IC_TILE;
-        if (copied_ic >= in_channels) {
-          copied_ic = 0;
-          copied = chunk_at<I>(g, tile, s, copied.first + I::taps(s));
-          source = source_of<I>(a, tile, copied, s, thread);
+        const int channels = static_cast<int>(min_of(left, IC_TILE));
+        const int rows = (channels + UNROLL - 1) / UNROLL * UNROLL;
+        float* x = buffers + filled * I::size(s);
+        copy_x<I>(source, g, chunk, s, channels, rows, x, thread);
+        copy_w<I>(source, g, tile, chunk, s, channels, rows, x + I::x_size(s), thread);
+        if (thread == 0) notes[filled] = {rows, chunk.taps, chunk.low, chunk.high, chunk.edge};
+        filled = filled + 1 < STAGES ? filled + 1 : 0;
+        left -= IC_TILE;
+        if (left > 0) {
+          advance<I>(source, g, s);
+        } else if (step + STAGES < steps) {
+          left = g.in_per_group();
+          chunk = chunk_at<I>(g, tile, s, chunk.first + I::taps(s));
+          source = source_of<I>(a, tile, chunk, s);
         }
       }
       copy_commit();
       if (step >= 0) {
-        const int rows = static_cast<int>(round_up(min_of(IC_TILE, in_channels - used_ic), UNROLL));
-        const float* x = buffers + used_slot * I::size(s);
-        if (used.edge) {
-          multiply<I, true>(sum, x, x + I::x_size(s), rows, s, used, tx, ty);
+        const float* x = buffers + used * I::size(s);
+        const Note note = notes[used];
+        if (note.edge != 0) {
+          multiply<I, true>(sum, x, x + I::x_size(s), s, note, tx, ty);
         } else {
-          multiply<I, false>(sum, x, x + I::x_size(s), rows, s, used, tx, ty);
+          multiply<I, false>(sum, x, x + I::x_size(s), s, note, tx, ty);
         }
-        used_slot = used_slot + 1 < STAGES ? used_slot + 1 : 0;
-        used_ic += IC_TILE;
-        if (used_ic >= in_channels) {
-          used_ic = 0;
-          used = chunk_at<I>(g, tile, s, used.first + I::taps(s));
-        }
+        used = used + 1 < STAGES ? used + 1 : 0;
       }
     }
     store<I>(a, tile, sum, tx, ty);
-    __syncthreads();  // all have read the last stage before the next tile's copies land
+    __syncthreads();  // all have read this tile's description and last stage before the next ones replace them
   }
 }
 

@@ -44,6 +44,11 @@ inline constexpr int64 kMaxGrid = 2147483647;
 
 CT1D_HD constexpr int64 round_up(int64 a, int64 b) { return ceil_div(a, b) * b; }
 
+/// Shared memory before the stages: what the block works on, then a note on each stage.
+inline constexpr int kTileBytes = 256;
+inline constexpr int kNoteBytes = 32;
+CT1D_HD constexpr int64 header_bytes(const Tunables& t) { return kTileBytes + t.stages * kNoteBytes; }
+
 /// One stage in shared memory, in floats: x as [IC_TILE][pitch], then w as [IC_TILE][taps][OC_TILE].
 struct Stage {
   int64 taps;    // of a chunk
@@ -62,6 +67,10 @@ CT1D_HD constexpr Stage stage_of(const Tunables& t, int64 taps, int64 x_step) {
   return {taps, x_step, width, pitch, x_size, round_up(x_size + t.IC_TILE * taps * t.OC_TILE, 4)};
 }
 
+CT1D_HD constexpr int64 shared_bytes(const Tunables& t, int64 taps, int64 x_step) {
+  return header_bytes(t) + stage_of(t, taps, x_step).size * t.stages * 4;
+}
+
 CT1D_HD constexpr int64 tap_step(const Geometry& g) { return g.stride / gcd(g.stride, g.dilation); }
 CT1D_HD constexpr int64 x_step(const Geometry& g) { return g.dilation / gcd(g.stride, g.dilation); }
 /// Taps of the phase that has most.
@@ -72,7 +81,7 @@ CT1D_HD constexpr bool chunk_fits(const Tunables& t, int64 taps, int64 x_step) {
   const int64 halo_limit = t.specialise != 0 ? kMaxHalo : kSharedBudget;
   if (taps > 1 && x_step > halo_limit / (taps - 1)) return false;
   if (t.specialise != 0 && taps > kMaxTaps) return false;
-  return stage_of(t, taps, x_step).size * t.stages * 4 <= kSharedBudget;
+  return shared_bytes(t, taps, x_step) <= kSharedBudget;
 }
 
 /// Taps of a phase that one pass over the channels takes: in as few and as even passes as fit, at least 1. Of a
@@ -183,9 +192,9 @@ constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int element_b
 constexpr int64 workspace_bytes(const Tunables&, const Geometry&, int) { return 0; }
 
 /// Blocks take tiles in steps of the grid, so that any number of tiles fits; an empty batch is one idle block.
-constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes) {
+constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int) {
   const int64 blocks = max_of(1, min_of(tile_count(t, g), kMaxGrid));
-  const int64 bytes = stage_of(t, chunk_taps(t, g), x_step(g)).size * t.stages * element_bytes;
+  const int64 bytes = shared_bytes(t, chunk_taps(t, g), x_step(g));
   return {static_cast<unsigned>(blocks), 1, 1, static_cast<unsigned>(t.block.x), static_cast<unsigned>(t.block.y), 1,
           static_cast<unsigned>(bytes),  1};
 }
