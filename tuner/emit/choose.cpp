@@ -81,6 +81,7 @@ std::vector<Problem> probes() {
           {2, 16, 16, 2, 100, 0, 7, 1, 1, false, 5},    {1, 6, 6, 4, 4, 1, 1, 2, 2, true, 65536}};
 }
 
+/// The same kernels for all of the probes. A family that cannot do that is no way out for a problem that was not tuned.
 bool general(const Family& family, BuildContext context, const Configuration& configuration) {
   std::string names;
   for (const Problem& problem : probes()) {
@@ -94,27 +95,6 @@ bool general(const Family& family, BuildContext context, const Configuration& co
     if (own != names) return false;
   }
   return true;
-}
-
-std::optional<Configuration> general_configuration(const Family& family, const BuildContext& context) {
-  const Configuration base = family.default_configuration(context);
-  if (general(family, context, base)) return base;
-  const std::vector<Tunable> tunables = family.tunables();
-  // Two changes at most: a kernel that is specialised otherwise may need another tunable to agree.
-  for (const bool pairs : {false, true})
-    for (std::size_t a = 0; a < tunables.size(); ++a)
-      for (const Value& first : tunables[a].values) {
-        Configuration changed = base;
-        changed[a].second = first;
-        if (!pairs && general(family, context, changed)) return changed;
-        for (std::size_t b = a + 1; pairs && b < tunables.size(); ++b)
-          for (const Value& second : tunables[b].values) {
-            Configuration both = changed;
-            both[b].second = second;
-            if (general(family, context, both)) return both;
-          }
-      }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -153,11 +133,10 @@ std::optional<Chosen> choose_general(Accuracy accuracy, const std::vector<Chosen
   context.problem = probes().front();
   for (const Family* family : order) {
     if (family->refuses(context)) continue;
-    const std::optional<Configuration> configuration = general_configuration(*family, context);
-    if (!configuration) continue;
-    return Chosen{
-        context,      "", {std::string(family->name()), *configuration}, family->build(context, *configuration),
-        std::nullopt, ""};
+    const Configuration configuration = family->general_configuration(context);
+    if (!general(*family, context, configuration)) continue;
+    return Chosen{context,      "", {std::string(family->name()), configuration}, family->build(context, configuration),
+                  std::nullopt, ""};
   }
   return std::nullopt;
 }

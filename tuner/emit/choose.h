@@ -25,9 +25,8 @@ struct Chosen {
 /// found. Throws UsageError for a family that this program lacks or tunables that it does not have.
 std::vector<Chosen> choose(const std::vector<RunResult>& results);
 
-/// A configuration right for every problem in a class: its kernels take all of the geometry at run time. The families
-/// of `chosen` are tried first, in order of use; each family's default, else that with one tunable changed. Nothing if
-/// no family has one.
+/// A configuration for any problem of a class: its kernels take all of the geometry at run time. From the families of
+/// `chosen`, in order of use, then from the others. Nothing if no family serves every problem in that class.
 std::optional<Chosen> choose_general(Accuracy accuracy, const std::vector<Chosen>& chosen);
 
 }  // namespace tuner
