@@ -43,10 +43,11 @@ std::vector<std::string> timed_baselines(const ClassRecord& record) {
 }
 
 std::optional<VendorRatio> ratio_to(const ClassRecord& record, const std::string& baseline, const VariantRecord* ours) {
+  if (!ours) return std::nullopt;
   for (const RatioRecord& ratio : record.ratios)
     if (ratio.baseline == baseline) return VendorRatio{baseline, {ratio.ratio, ratio.low, ratio.high}, true};
   const BaselineRecord* route = best_route(record, baseline);
-  if (!route || !ours) return std::nullopt;
+  if (!route) return std::nullopt;
   return VendorRatio{baseline, worst_case_ratio(route->time->ms, ours->time->ms), false};
 }
 
@@ -115,8 +116,8 @@ std::string with_interval(const Interval& interval) {
 }
 
 std::string as_factor(const Interval& ratio) {
-  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return fmt::format("{:#.4g}x [?]", ratio.median);
-  return fmt::format("{:#.4g}x [{:#.4g}, {:#.4g}]", ratio.median, ratio.low, ratio.high);
+  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return fmt::format("{:.3f}x [?]", ratio.median);
+  return fmt::format("{:.3f}x [{:.3f}, {:.3f}]", ratio.median, ratio.low, ratio.high);
 }
 
 std::string counted(std::uint64_t count, const std::string& noun) {
