@@ -22,7 +22,7 @@ struct Session {
   Device& device;
   BaselineOptions options;
   SharedWorkspace workspace;
-  std::shared_ptr<CudnnHandle> handle;
+  std::shared_ptr<CudnnTarget> target;
   std::shared_ptr<SupportKernels> kernels;
 };
 
@@ -164,8 +164,8 @@ void append_routes(std::vector<BaselineRoute>& routes, const std::shared_ptr<Ses
                    const Direction& direction, const Problem& problem, Accuracy accuracy) {
   try {
     auto graph =
-        std::make_shared<ConvolutionGraph>(session->handle, direction.plan, element_of(accuracy), direction.bias);
-    std::vector<EngineChoice> choices = graph->engines();
+        std::make_shared<ConvolutionGraph>(session->target, direction.plan, element_of(accuracy), direction.bias);
+    std::vector<EngineChoice> choices = graph->engines(accuracy == Accuracy::fp32);
     if (choices.empty())
       routes.push_back(refused_route(direction, {Outcome::rejected, "no engine of cuDNN supports it", {}}));
     for (EngineChoice& choice : choices) {
@@ -207,7 +207,7 @@ class CudnnBaseline : public Baseline {
     if (!cudnn()) return cudnn().failure();
     auto session = std::make_shared<Session>(device, options);
     try {
-      session->handle = std::make_shared<CudnnHandle>(*cudnn(), cuda->stream());
+      session->target = std::make_shared<CudnnTarget>(*cudnn(), cuda->stream());
     } catch (const CudnnError& error) {
       return Failure{Outcome::rejected, error.what(), {}};
     }

@@ -10,6 +10,15 @@
 namespace tuner {
 namespace {
 
+// Where a target without a device states its properties.
+#if CUDNN_VERSION >= 91100
+constexpr std::optional kHeuristicProperties{CUDNN_ATTR_ENGINEHEUR_DEVICEPROP};
+constexpr std::optional kEngineProperties{CUDNN_ATTR_ENGINE_DEVICEPROP};
+constexpr std::optional kPlanProperties{CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP};
+#else
+constexpr std::optional<cudnnBackendAttributeName_t> kHeuristicProperties, kEngineProperties, kPlanProperties;
+#endif
+
 enum Id : std::int64_t { kImage = 1, kFilter, kResponse, kBias, kSum };
 
 cudnnDataType_t data_type(Element element) {
@@ -117,9 +126,9 @@ std::string refusal(const EngineChoice& choice, Accuracy accuracy, bool determin
   return {};
 }
 
-ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnHandle> handle, const ConvolutionPlan& plan, Element element,
+ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const ConvolutionPlan& plan, Element element,
                                    BiasWay bias)
-    : handle_(std::move(handle)), type_(data_type(element)), fused_(bias == BiasWay::fused) {
+    : target_(std::move(target)), type_(data_type(element)), fused_(bias == BiasWay::fused) {
   image_offset_bytes_ = plan.image.offset * bytes_of(type_);
   const Id result = plan.backward_data ? kImage : kResponse;
   const TensorShape& y = plan.backward_data ? plan.image : plan.response;
@@ -150,8 +159,7 @@ ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnHandle> handle, const Co
   std::vector<cudnnBackendDescriptor_t> handles;
   for (const Descriptor& operation : operations) handles.push_back(operation.get());
   graph_ = descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  const cudnnHandle_t cudnn_handle = handle_->get();
-  graph_->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn_handle);
+  target_->give(*graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, std::nullopt);
   graph_->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(handles.size()),
               handles.data());
   graph_->finalize();
@@ -206,26 +214,28 @@ Descriptor ConvolutionGraph::convolution_operation(const ConvolutionPlan& plan, 
   return operation;
 }
 
-std::vector<EngineChoice> ConvolutionGraph::engines() const {
+std::vector<EngineChoice> ConvolutionGraph::engines(bool sweep_plain) const {
   std::vector<EngineChoice> found;
   std::set<std::string> seen;  // engine and knobs
-  std::set<std::int64_t> indices;
-  const auto key = [](const EngineChoice& choice) {
-    return choice.engine + choice.knobs.substr(0, choice.knobs.find('('));
+  std::set<std::int64_t> indices, plain;
+  const auto add = [&](EngineChoice choice) {
+    indices.insert(choice.index);
+    if (!choice.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) plain.insert(choice.index);
+    if (seen.insert(choice.engine + choice.knobs.substr(0, choice.knobs.find('('))).second)
+      found.push_back(std::move(choice));
   };
   for (const auto& [mode, name] :
        {std::pair{CUDNN_HEUR_MODE_A, "heuristic A"}, std::pair{CUDNN_HEUR_MODE_B, "heuristic B"},
-        std::pair{CUDNN_HEUR_MODE_FALLBACK, "fallback"}}) {
-    for (EngineChoice& choice : from_heuristic(mode, name)) {
-      indices.insert(choice.index);
-      if (seen.insert(key(choice)).second) found.push_back(std::move(choice));
-    }
-  }
+        std::pair{CUDNN_HEUR_MODE_FALLBACK, "fallback"}})
+    for (EngineChoice& choice : from_heuristic(mode, name)) add(std::move(choice));
   const std::int64_t count = graph_->integer(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
-  for (std::int64_t index = 0; index < count; ++index) {
-    if (indices.count(index)) continue;
-    if (auto choice = with_default_knobs(index)) found.push_back(std::move(*choice));
-  }
+  for (std::int64_t index = 0; index < count; ++index)
+    if (!indices.count(index))
+      if (auto choice = with_knobs(index, {}, "default")) add(std::move(*choice));
+  if (!sweep_plain) return found;
+  for (const std::int64_t index : std::set(plain))
+    for (const Knobs& knobs : knob_settings(index))
+      if (auto choice = with_knobs(index, knobs, "sweep")) add(std::move(*choice));
   return found;
 }
 
@@ -235,9 +245,10 @@ std::vector<EngineChoice> ConvolutionGraph::from_heuristic(cudnnBackendHeurMode_
     Descriptor heuristic = descriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    target_->give(heuristic, std::nullopt, kHeuristicProperties);
     heuristic.finalize();
     std::int64_t count = 0;
-    const Cudnn& library = handle_->library();
+    const Cudnn& library = target_->library();
     TUNER_CUDNN(library, get_attribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
                                        &count, nullptr));
     std::vector<Descriptor> configs;
@@ -255,19 +266,71 @@ std::vector<EngineChoice> ConvolutionGraph::from_heuristic(cudnnBackendHeurMode_
   return found;
 }
 
-std::optional<EngineChoice> ConvolutionGraph::with_default_knobs(std::int64_t index) const {
+Descriptor ConvolutionGraph::engine(std::int64_t index) const {
+  Descriptor made = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  made.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, *graph_);
+  made.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
+  target_->give(made, std::nullopt, kEngineProperties);
+  made.finalize();
+  return made;
+}
+
+std::optional<EngineChoice> ConvolutionGraph::with_knobs(std::int64_t index, const Knobs& knobs,
+                                                         const char* origin) const {
   try {
-    Descriptor engine = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, *graph_);
-    engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
-    engine.finalize();
     Descriptor config = descriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+    config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine(index));
+    std::vector<Descriptor> choices;
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (const auto& [type, value] : knobs) {
+      Descriptor knob = descriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+      knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+      knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
+      knob.finalize();
+      handles.push_back(knob.get());
+      choices.push_back(std::move(knob));
+    }
+    if (!handles.empty())
+      config.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                 static_cast<std::int64_t>(handles.size()), handles.data());
     config.finalize();
-    return describe(std::move(config), "default");
+    EngineChoice choice = describe(std::move(config), origin);
+    if (!knobs.empty()) build(choice);  // only a plan tells which settings exist
+    return choice;
   } catch (const CudnnError&) {
-    return std::nullopt;  // the engine does not support the graph
+    return std::nullopt;
   }
+}
+
+std::vector<ConvolutionGraph::Knobs> ConvolutionGraph::knob_settings(std::int64_t index) const {
+  constexpr std::size_t kMost = 64;  // engines with more knobs than that have their heuristics' choices alone
+  const Descriptor of = engine(index);
+  std::vector<Descriptor> infos;
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    infos.push_back(descriptor(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
+    handles.push_back(infos.back().get());
+  }
+  const std::int64_t count =
+      of.read(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, handles.data());
+  std::vector<Knobs> settings;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Descriptor& info = infos[static_cast<std::size_t>(i)];
+    cudnnBackendKnobType_t type{};
+    info.read(CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+    const std::int64_t last = info.integer(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
+    const std::int64_t step = std::max<std::int64_t>(1, info.integer(CUDNN_ATTR_KNOB_INFO_STRIDE));
+    std::vector<Knobs> longer;
+    for (const Knobs& knobs : settings.empty() ? std::vector<Knobs>{{}} : settings) {
+      for (std::int64_t value = info.integer(CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE); value <= last; value += step) {
+        longer.push_back(knobs);
+        longer.back().emplace_back(type, value);
+        if (longer.size() > kMost) return {};
+      }
+    }
+    settings = std::move(longer);
+  }
+  return settings;
 }
 
 EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& origin) const {
@@ -297,7 +360,7 @@ EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& or
     knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
     choice.knobs += fmt::format("{}={} ", knob_name(type), knob.integer(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
   }
-  choice.knobs += "(" + origin + ")";
+  choice.knobs += fmt::format("({})", origin);
   try {
     choice.workspace_bytes = choice.config.integer(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE);
   } catch (const CudnnError&) {
@@ -308,8 +371,7 @@ EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& or
 
 Descriptor ConvolutionGraph::build(const EngineChoice& choice) const {
   Descriptor plan = descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  const cudnnHandle_t handle = handle_->get();
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  target_->give(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, kPlanProperties);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, choice.config);
   plan.finalize();
   return plan;
@@ -333,7 +395,7 @@ Descriptor ConvolutionGraph::pack(const ConvolutionPointers& pointers, void* wor
 }
 
 void ConvolutionGraph::execute(const Descriptor& plan, const Descriptor& pack) const {
-  TUNER_CUDNN(handle_->library(), execute(handle_->get(), plan.get(), pack.get()));
+  TUNER_CUDNN(target_->library(), execute(target_->handle(), plan.get(), pack.get()));
 }
 
 }  // namespace tuner

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baselines/convolution_plan.h"
@@ -46,25 +47,31 @@ struct ConvolutionPointers {
 /// An operation graph: the convolution and, if fused, the addition of the bias. Throws CudnnError.
 class ConvolutionGraph {
  public:
-  ConvolutionGraph(std::shared_ptr<CudnnHandle> handle, const ConvolutionPlan& plan, Element element, BiasWay bias);
+  ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const ConvolutionPlan& plan, Element element, BiasWay bias);
 
   /// Engines in the order of heuristics A, B and fallback, then the other engines with their default knobs; none twice.
-  std::vector<EngineChoice> engines() const;
+  /// `sweep_plain` adds every knob setting of the engines that use no tensor core: the heuristics take TF32 for granted
+  /// and name few settings of those that class fp32 is left with.
+  std::vector<EngineChoice> engines(bool sweep_plain) const;
   /// Builds the plan, which may compile kernels.
   Descriptor build(const EngineChoice& choice) const;
   Descriptor pack(const ConvolutionPointers& pointers, void* workspace) const;
   void execute(const Descriptor& plan, const Descriptor& pack) const;
 
  private:
-  Descriptor descriptor(cudnnBackendDescriptorType_t type) const { return {handle_->library(), type}; }
+  Descriptor descriptor(cudnnBackendDescriptorType_t type) const { return {target_->library(), type}; }
   Descriptor tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type, bool is_virtual = false) const;
   Descriptor convolution_operation(const ConvolutionPlan& plan, const Descriptor& image, const Descriptor& response,
                                    float beta) const;
   std::vector<EngineChoice> from_heuristic(cudnnBackendHeurMode_t mode, const char* name) const;
-  std::optional<EngineChoice> with_default_knobs(std::int64_t index) const;
+  using Knobs = std::vector<std::pair<cudnnBackendKnobType_t, std::int64_t>>;
+  Descriptor engine(std::int64_t index) const;
+  /// Nothing where the engine does not support the graph or the knobs. Empty knobs: the engine's defaults.
+  std::optional<EngineChoice> with_knobs(std::int64_t index, const Knobs& knobs, const char* origin) const;
+  std::vector<Knobs> knob_settings(std::int64_t index) const;
   EngineChoice describe(Descriptor config, const std::string& origin) const;
 
-  std::shared_ptr<CudnnHandle> handle_;
+  std::shared_ptr<CudnnTarget> target_;
   cudnnDataType_t type_;
   bool fused_ = false;
   std::int64_t image_offset_bytes_ = 0;

@@ -91,7 +91,7 @@ std::int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
   return value;
 }
 
-CudnnHandle::CudnnHandle(const Cudnn& library, cudaStream_t stream) : library_(library) {
+CudnnTarget::CudnnTarget(const Cudnn& library, cudaStream_t stream) : library_(library) {
   TUNER_CUDNN(library_, create(&handle_));
   if (const cudnnStatus_t status = library_.set_stream(handle_, stream); status != CUDNN_STATUS_SUCCESS) {
     library_.destroy(handle_);
@@ -99,7 +99,27 @@ CudnnHandle::CudnnHandle(const Cudnn& library, cudaStream_t stream) : library_(l
   }
 }
 
-CudnnHandle::~CudnnHandle() { library_.destroy(handle_); }
+CudnnTarget::CudnnTarget(const Cudnn& library, const std::string& device_properties) : library_(library) {
+#if CUDNN_VERSION >= 91100
+  Descriptor properties(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  properties.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                 static_cast<std::int64_t>(device_properties.size()), device_properties.data());
+  properties.finalize();
+  properties_ = std::move(properties);
+#else
+  throw CudnnError("built with a cuDNN older than 9.11, which knows no device but those present: " + device_properties);
+#endif
+}
+
+CudnnTarget::~CudnnTarget() {
+  if (handle_) library_.destroy(handle_);
+}
+
+void CudnnTarget::give(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
+                       std::optional<cudnnBackendAttributeName_t> properties_name) const {
+  if (handle_ && handle_name) descriptor.set(*handle_name, CUDNN_TYPE_HANDLE, 1, &handle_);
+  if (properties_ && properties_name) descriptor.set(*properties_name, *properties_);
+}
 
 }  // namespace tuner
 #endif

@@ -9,6 +9,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -82,20 +83,27 @@ class Descriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-/// Owning cuDNN handle on a stream.
-class CudnnHandle {
+/// What plans are made for: a handle on a device's stream, which can run them, or the properties of a GPU that is not
+/// present, for which cuDNN 9.11 and newer choose engines and build plans all the same.
+class CudnnTarget {
  public:
-  CudnnHandle(const Cudnn& library, cudaStream_t stream);
-  ~CudnnHandle();
-  CudnnHandle(const CudnnHandle&) = delete;
-  CudnnHandle& operator=(const CudnnHandle&) = delete;
+  CudnnTarget(const Cudnn& library, cudaStream_t stream);
+  /// cuDNN's own JSON of device properties.
+  CudnnTarget(const Cudnn& library, const std::string& device_properties);
+  ~CudnnTarget();
+  CudnnTarget(const CudnnTarget&) = delete;
+  CudnnTarget& operator=(const CudnnTarget&) = delete;
 
   const Cudnn& library() const { return library_; }
-  cudnnHandle_t get() const { return handle_; }
+  cudnnHandle_t handle() const { return handle_; }  // null without a device
+  /// Sets whichever of the two attributes fits.
+  void give(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
+            std::optional<cudnnBackendAttributeName_t> properties_name) const;
 
  private:
   const Cudnn& library_;
   cudnnHandle_t handle_ = nullptr;
+  std::optional<Descriptor> properties_;
 };
 
 }  // namespace tuner
