@@ -115,7 +115,7 @@ struct Tile {
   Chunk first_chunk;
   Source first_source;
 };
-static_assert(sizeof(Tile) <= kTileBytes, "kTileBytes has to hold a Tile");
+static_assert(sizeof(Tile) <= kTileBytes && sizeof(Stage) <= kStageBytes, "the header has to hold them");
 
 /// What a reader of a stage needs to know, beside it in shared memory.
 struct alignas(16) Note {
@@ -403,8 +403,6 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
   extern __shared__ __align__(16) unsigned char shared[];
 
   const Geometry& g = a.geometry;
-  const Stage s =
-      I::kSpecialised ? I::compile_time_stage() : stage_of(I::tunables(), chunk_taps(I::tunables(), g), x_step(g));
   const int thread = static_cast<int>(threadIdx.y) * BLOCK_X + static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
   const int lane = thread % 32;
@@ -412,9 +410,11 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
   const int ty = warp / (BLOCK_X / WARP_T) * (32 / WARP_T) + lane / WARP_T;
   const int64 tiles = tile_count(I::tunables(), g);
   Tile& tile = *reinterpret_cast<Tile*>(shared);
-  Note* const notes = reinterpret_cast<Note*>(shared + kTileBytes);
+  Stage& s = *reinterpret_cast<Stage*>(shared + kTileBytes);
+  Note* const notes = reinterpret_cast<Note*>(shared + kTileBytes + kStageBytes);
   float* const buffers = reinterpret_cast<float*>(shared + header_bytes(I::tunables()));
 
+  if (!I::kSpecialised && thread == 0) s = stage_of(I::tunables(), chunk_taps(I::tunables(), g), x_step(g));
   for (int64 index = blockIdx.x; index < tiles; index += gridDim.x) {
     if (thread == 0) tile = tile_at<I>(a, s, index);
     __syncthreads();

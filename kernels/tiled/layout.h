@@ -44,10 +44,11 @@ inline constexpr int64 kMaxGrid = 2147483647;
 
 CT1D_HD constexpr int64 round_up(int64 a, int64 b) { return ceil_div(a, b) * b; }
 
-/// Shared memory before the stages: what the block works on, then a note on each stage.
+/// Shared memory before the stages: what the block works on, a stage's layout, then a note on each stage.
 inline constexpr int kTileBytes = 256;
+inline constexpr int kStageBytes = 64;
 inline constexpr int kNoteBytes = 32;
-CT1D_HD constexpr int64 header_bytes(const Tunables& t) { return kTileBytes + t.stages * kNoteBytes; }
+CT1D_HD constexpr int64 header_bytes(const Tunables& t) { return kTileBytes + kStageBytes + t.stages * kNoteBytes; }
 
 /// One stage in shared memory, in floats: x as [IC_TILE][pitch], then w as [IC_TILE][taps][OC_TILE].
 struct Stage {
