@@ -16,9 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A name for a problem that was given none.
+/// A name for a problem that was given none, easy to type on a command line.
 std::string default_name(const Problem& problem) {
   std::string name = summary(problem);
+  name.replace(name.find("->"), 2, "to");
   std::replace(name.begin(), name.end(), ' ', '-');
   return name;
 }

@@ -30,7 +30,8 @@ std::optional<std::size_t> not_utf8(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char lead = at(i);
-    const std::size_t length = lead < 0x80   ? 1
+    const std::size_t length = lead == 0     ? 0
+                               : lead < 0x80 ? 1
                                : lead < 0xC2 ? 0
                                : lead < 0xE0 ? 2
                                : lead < 0xF0 ? 3
