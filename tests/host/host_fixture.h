@@ -49,8 +49,12 @@ class Kernels {
 
 /// One a process and kind, so that no source is compiled twice.
 inline Kernels& kernels(bool address_sanitizer) {
-  static Kernels plain(false), sanitized(true);
-  return address_sanitizer ? sanitized : plain;
+  if (address_sanitizer) {
+    static Kernels sanitized(true);
+    return sanitized;
+  }
+  static Kernels plain(false);
+  return plain;
 }
 
 /// One device, one unit whose kernel is `name`, and the launch of it over x and y given as vectors.

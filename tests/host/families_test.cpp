@@ -1,0 +1,217 @@
+// The real families under Host execution: right on odd shapes, and caught when something is taken out of them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "tests/host/host_fixture.h"
+#include "tuner/family/family.h"
+#include "tuner/verify/verify.h"
+
+namespace tuner {
+namespace {
+
+using namespace host_test;
+using testing::HasSubstr;
+
+BuildContext context_of(const Problem& problem) {
+  DeviceFacts device;
+  device.name = "NVIDIA H200";
+  device.arch = "sm_90a";
+  device.compute_major = 9;
+  device.sm_count = 132;
+  device.shared_per_sm = 228 * 1024;
+  device.shared_per_block_optin = 227 * 1024;
+  return {problem, Accuracy::fp32, device};
+}
+
+struct OddShape {
+  const char* name;
+  Problem problem;
+};
+
+const OddShape kOddShapes[] = {
+    {"one_of_everything", {1, 1, 1, 1, 1, 0, 0, 1, 1, false, 1}},
+    {"seed_cut_short", {2, 40, 136, 3, 1, 1, 0, 1, 1, true, 203}},
+    {"stride_longer_than_kernel", {1, 5, 7, 2, 3, 0, 1, 1, 1, true, 61}},
+    {"vocoder", {2, 33, 17, 16, 8, 4, 0, 1, 1, true, 37}},
+    {"grouped_and_dilated", {3, 12, 18, 5, 2, 3, 1, 3, 3, false, 50}},
+    {"dilation_shares_a_factor_with_stride", {1, 4, 6, 4, 4, 5, 1, 6, 2, true, 41}},
+    {"padding_eats_the_ends", {2, 6, 5, 7, 1, 6, 0, 1, 1, true, 19}},
+    {"depthwise", {1, 9, 9, 4, 2, 1, 0, 1, 9, true, 77}},
+    {"long_kernel", {1, 2, 3, 91, 5, 11, 2, 1, 1, false, 29}},
+    {"one_sample_in", {2, 3, 4, 6, 2, 0, 1, 2, 1, true, 1}},
+};
+
+/// Verifies a program against the float64 reference.
+Expected<Errors> verify_on_host(const Problem& problem, const Program& program, const CompiledUnit& unit,
+                                std::uint64_t seed) {
+  const auto device = make_host_device({seed, 2});
+  auto verifier = make_verifier(*device, problem, Accuracy::fp32, Values::normal, seed);
+  if (!verifier) return verifier.failure();
+  auto runnable = make_runnable(*device, problem, program, unit, "family");
+  if (!runnable) return runnable.failure();
+  return (*verifier)->verify(**runnable);
+}
+
+class HostFamilies : public testing::TestWithParam<std::tuple<std::string, OddShape>> {};
+
+TEST_P(HostFamilies, ComputeTheTransposedConvolution) {
+  const auto& [name, shape] = GetParam();
+  const BuildContext context = context_of(shape.problem);
+  const Family* family = find_family(name);
+  ASSERT_NE(family, nullptr);
+  ASSERT_FALSE(family->refuses(context)) << *family->refuses(context);
+  for (const Configuration& configuration :
+       {family->default_configuration(context), family->general_configuration(context)}) {
+    const Program program = family->build(context, configuration);
+    const auto unit = kernels(false).compile(program.unit);
+    ASSERT_TRUE(unit) << unit.failure().reason << "\n" << unit.failure().log;
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      const auto errors = verify_on_host(shape.problem, program, *unit, seed);
+      EXPECT_TRUE(errors) << to_string(configuration) << ": " << errors.failure().reason;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostFamilies,
+                         testing::Combine(testing::Values("direct", "tiled"), testing::ValuesIn(kOddShapes)),
+                         [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param).name; });
+
+/// A family's program for a problem that keeps every barrier busy: several channel tiles, several tiles a block.
+struct Subject {
+  explicit Subject(const std::string& family)
+      : file("kernels/" + family + "/kernel.cuh"), source(embedded_source(file)) {
+    const BuildContext context = context_of(problem);
+    program = find_family(family)->build(context, find_family(family)->general_configuration(context));
+    program.run.front().shape.grid_x = 2;
+    whole = program.unit.source;
+  }
+  /// The program's unit over a changed kernel.cuh, whose lines keep their names.
+  CompileUnit unit_with(const std::string& changed) const {
+    CompileUnit unit = program.unit;
+    const std::string include = "#include \"" + file + "\"";
+    const std::size_t at = whole.find(include);
+    EXPECT_NE(at, std::string::npos) << whole;
+    unit.source.replace(at, include.size(), "#line 1 \"" + file + "\"\n" + changed);
+    return unit;
+  }
+  /// The kernel's source with the n-th occurrence of `what` replaced.
+  std::string replaced(const std::string& what, const std::string& by, int occurrence = 0) const {
+    std::size_t at = source.find(what);
+    while (occurrence-- > 0 && at != std::string::npos) at = source.find(what, at + 1);
+    EXPECT_NE(at, std::string::npos) << what << " in " << file;
+    return at == std::string::npos ? source : std::string(source).replace(at, what.size(), by);
+  }
+  int count(const std::string& what) const {
+    int found = 0;
+    for (std::size_t at = source.find(what); at != std::string::npos; at = source.find(what, at + 1)) ++found;
+    return found;
+  }
+
+  Problem problem{2, 70, 20, 3, 1, 1, 0, 1, 1, true, 300};
+  std::string file, source, whole;
+  Program program;
+};
+
+enum Ending { right = 3, reported = 4, wrong_result = 5 };
+
+/// How a run of the unit ends, in a process of its own, since garbage out of a race may be used as an address.
+int ending_of(const Subject& subject, const CompileUnit& unit, std::uint64_t seed) {
+  const auto compiled = kernels(false).compile(unit);
+  EXPECT_TRUE(compiled) << compiled.failure().reason << "\n" << compiled.failure().log;
+  if (!compiled) return right;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    const auto errors = verify_on_host(subject.problem, subject.program, *compiled, seed);
+    _exit(errors ? right : errors.failure().outcome == Outcome::wrong_result ? wrong_result : reported);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+class HostFamilyFaults : public testing::TestWithParam<std::string> {};
+
+TEST_P(HostFamilyFaults, EveryRemovedBarrierIsCaughtWithEverySeed) {
+  const Subject subject(GetParam());
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    EXPECT_EQ(ending_of(subject, subject.unit_with(subject.source), seed), right);
+  ASSERT_GE(subject.count("__syncthreads();"), 2);
+  for (int i = 0; i < subject.count("__syncthreads();"); ++i) {
+    const CompileUnit unit = subject.unit_with(subject.replaced("__syncthreads();", "", i));
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      EXPECT_NE(ending_of(subject, unit, seed), right) << "barrier " << i << ", seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostFamilyFaults, testing::Values("direct", "tiled"),
+                         [](const auto& each) { return each.param; });
+
+TEST(HostFamilyFaultsOfTiled, AMissingOrLateWaitForCopiesIsCaught) {
+  const Subject subject("tiled");
+  for (const char* by : {"", "copy_wait<STAGES - 1>();"}) {
+    const CompileUnit unit = subject.unit_with(subject.replaced("copy_wait<STAGES - 2>();", by));
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(ending_of(subject, unit, seed), wrong_result) << by;
+  }
+}
+
+/// Output of a run under the sanitizer of the family with `what` in its kernel replaced; it must end in a report.
+std::string report_of(const std::string& family, const std::string& what, const std::string& by) {
+  if (!under_sanitizer()) {
+    const ChildEnd end = run_under_sanitizer();
+    EXPECT_NE(end.status, 0);
+    return end.output;
+  }
+  const Subject subject(family);
+  const auto unit = kernels(true).compile(subject.unit_with(subject.replaced(what, by)));
+  if (!unit) {
+    ADD_FAILURE() << unit.failure().log;
+  } else {
+    const auto errors = verify_on_host(subject.problem, subject.program, *unit, 1);
+    ADD_FAILURE() << "no report" << (errors ? "" : ": " + errors.failure().reason);
+  }
+  std::exit(0);
+}
+
+std::string line_of(const Subject& subject, const std::string& what) {
+  const std::size_t at = subject.source.find(what);
+  const auto lines = std::count(subject.source.begin(), subject.source.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  return subject.file + ":" + std::to_string(lines + 1);
+}
+
+TEST(HostFamilyFaultsUnderSanitizer, AReadPastTheTileOfDirectIsLocated) {
+  const std::string row = "w_tile + (ic * OC_TILE + oc) * p.taps";
+  const std::string report = report_of("direct", row, "w_tile + (ic * OC_TILE + oc + 1) * p.taps");
+  EXPECT_THAT(report, HasSubstr("READ of size 4"));
+  EXPECT_THAT(report, HasSubstr(line_of(Subject("direct"), "to_float(x[position]) * to_float(w[j])")));
+  EXPECT_THAT(report, HasSubstr("past the end of its"));
+}
+
+TEST(HostFamilyFaultsUnderSanitizer, AReadPastTheTileOfTiledIsLocated) {
+  const std::string piece = "row + (piece * I::kBlockY + ty)";
+  const std::string report = report_of("tiled", piece, "row + (piece * I::kBlockY + ty + 4)");
+  EXPECT_THAT(report, HasSubstr("READ of size"));
+  EXPECT_THAT(report, HasSubstr(line_of(Subject("tiled"), piece)));
+  EXPECT_THAT(report, HasSubstr("past the end of its"));
+}
+
+TEST(HostFamilyFaultsUnderSanitizer, FamiliesRunWithoutAReport) {
+  if (!under_sanitizer()) {
+    const ChildEnd end = run_under_sanitizer();
+    EXPECT_EQ(end.status, 0) << end.output;
+    EXPECT_THAT(end.output, HasSubstr("1 test"));
+    return;
+  }
+  for (const char* family : {"direct", "tiled"}) {
+    const Subject subject(family);
+    const auto unit = kernels(true).compile(subject.program.unit);
+    ASSERT_TRUE(unit) << unit.failure().log;
+    const auto errors = verify_on_host(subject.problem, subject.program, *unit, 1);
+    EXPECT_TRUE(errors) << family << ": " << errors.failure().reason;
+  }
+}
+
+}  // namespace
+}  // namespace tuner
