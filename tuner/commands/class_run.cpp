@@ -234,7 +234,7 @@ class ClassRun {
     if (!session_.target.measured()) {
       record.outcome = Outcome::unproven;
       record.reason = "compiled; not on the shortlist, so not run";
-      return shortlist_key(record, pending.program, context_.device);
+      return shortlist_key(record, pending.program, context_);
     }
     MeasureOptions options = measure_;
     if (best_ms_ < std::numeric_limits<double>::infinity()) options.best_ms = best_ms_;

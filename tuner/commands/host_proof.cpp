@@ -7,6 +7,7 @@
 
 #include "tuner/commands/interrupt.h"
 #include "tuner/core/device_facts.h"
+#include "tuner/family/family.h"
 
 namespace tuner {
 namespace {

@@ -10,6 +10,7 @@
 #include "tuner/core/file.h"
 #include "tuner/core/hash.h"
 #include "tuner/core/result.h"
+#include "tuner/family/family.h"
 #include "tuner/jit/process.h"
 
 namespace tuner {

@@ -1,6 +1,8 @@
 // `tuner report`, `tuner compare`, `tuner emit`: they read result files alone and need no GPU.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tuner/commands/command_line.h"
 #include "tuner/core/file.h"
 #include "tuner/core/result.h"

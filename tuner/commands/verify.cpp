@@ -12,6 +12,7 @@
 #include "tuner/core/config.h"
 #include "tuner/core/file.h"
 #include "tuner/core/json.h"
+#include "tuner/family/family.h"
 
 namespace tuner {
 namespace {

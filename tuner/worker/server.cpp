@@ -11,6 +11,7 @@
 #include "baselines/baseline.h"
 #include "tuner/device/cuda_device.h"
 #include "tuner/device/host_device.h"
+#include "tuner/family/family.h"
 #include "tuner/worker/channel.h"
 #include "tuner/worker/messages.h"
 #include "tuner/worker/worker.h"
