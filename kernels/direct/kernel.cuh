@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y) kernel(const CT1D_GRID_CONST
   const Geometry& g = a.geometry;
   const int tx = static_cast<int>(threadIdx.x);
   const int ty = static_cast<int>(threadIdx.y);
-  const int64 taps_a_pass = direct::taps_a_pass(kTunables, g, sizeof(Element));
+  const int64 taps = taps_a_pass(kTunables, g, sizeof(Element));
   const int64 tiles = tile_count(kTunables, g);
   const int64 oc_tiles = ceil_div(g.out_per_group(), OC_TILE);
   const int64 t_tiles = ceil_div(g.length_out, TILE_T);
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y) kernel(const CT1D_GRID_CONST
     p.batch = tile / (oc_tiles * t_tiles * g.groups);
 
     float sum[kOcs][kTs] = {};
-    for (int64 tap = 0; tap < g.kernel_size; tap += taps_a_pass) {
-      set_taps(p, g, tap, min_of(taps_a_pass, g.kernel_size - tap), TILE_T);
+    for (int64 tap = 0; tap < g.kernel_size; tap += taps) {
+      set_taps(p, g, tap, min_of(taps, g.kernel_size - tap), TILE_T);
       const bool edge = p.low > 0 || p.high < p.window;
       Element* x_tile = reinterpret_cast<Element*>(shared);
       Element* w_tile = x_tile + IC_TILE * p.window;

@@ -30,8 +30,10 @@ CT1D_HD constexpr int64 window_length(int64 T, int64 taps, const Geometry& g) {
   return (T - 1 + (taps - 1) * g.dilation + g.stride - 1) / g.stride + 1;
 }
 
+/// Right up to 2^30 positions of x, and more than any device has beyond.
 CT1D_HD constexpr int64 shared_bytes(const Tunables& t, int64 taps, const Geometry& g, int element_bytes) {
-  return (window_length(t.T, taps, g) + taps * t.OC_TILE) * t.IC_TILE * element_bytes;
+  const int64 window = min_of(window_length(t.T, taps, g), int64{1} << 30);
+  return (window + taps * t.OC_TILE) * t.IC_TILE * element_bytes;
 }
 
 /// Taps that one pass over the channels takes: as many as the budget holds, at least 1.

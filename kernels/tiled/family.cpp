@@ -32,7 +32,10 @@ int64 registers_granted(const Tunables& t, const DeviceFacts& device) {
 std::string arguments(const Tunables& t, const Geometry& g) {
   const int64 taps = t.specialise != 0 ? ct1d::tiled::chunk_taps(t, g) : 0;
   const int64 step = t.specialise != 0 ? ct1d::tiled::x_step(g) : 0;
-  return "<" + template_arguments(t) + ", " + std::to_string(taps) + ", " + std::to_string(step) + ", float>";
+  std::string text = "<";
+  text += template_arguments(t);
+  for (const int64 fact : {taps, step}) text += ", " + std::to_string(fact);
+  return text + ", float>";
 }
 
 /// What the kernel asserts, and what the device grants: a configuration outside of these cannot run.
