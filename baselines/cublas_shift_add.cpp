@@ -15,6 +15,7 @@ namespace tuner {
 namespace {
 
 constexpr std::size_t kHandleWorkspace = std::size_t{32} << 20;  // what NVIDIA recommends on Hopper
+constexpr std::uint32_t kPoison = 0xFFFFFFFF;                    // NaN: whatever reads what nobody wrote shows
 constexpr std::size_t kL2Share = 2;  // tiles of half the L2: written by the product, still there for the gather
 
 /// What the routes of one routes() call share.
@@ -39,6 +40,7 @@ class ShiftAdd : public Runnable {
     tensors_ = tensors;
     try {
       if (plan_.workspace_bytes > 0) workspace_ = session_->workspace.request(plan_.workspace_bytes);
+      if (workspace_) workspace_->fill(kPoison);
       if (plan_.packed && !packed_)
         packed_ = session_->device.allocate(static_cast<std::size_t>(problem_.w_count()) * element_bytes());
     } catch (const std::bad_alloc&) {
@@ -79,7 +81,7 @@ class ShiftAdd : public Runnable {
 
   Expected<bool> run(const FillStep& step) {
     ct1d::baseline::FillArguments a{};
-    const bool to_y = step.target == Target::y;
+    const bool to_y = step.target == Destination::y;
     a.y = to_y ? static_cast<void*>(element_at(tensors_.y, step.offset)) : workspace_at(step.offset);
     a.bias = step.bias ? tensors_.bias : nullptr;
     a.rows = step.rows;
@@ -92,7 +94,7 @@ class ShiftAdd : public Runnable {
 
   Expected<bool> run(const GemmStep& step) {
     const void* weights = plan_.packed ? packed_->data() : tensors_.w;
-    void* c = step.target == Target::y ? static_cast<void*>(element_at(tensors_.y, step.c)) : workspace_at(step.c);
+    void* c = step.target == Destination::y ? static_cast<void*>(element_at(tensors_.y, step.c)) : workspace_at(step.c);
     return session_->handle->gemm(step, element_at(tensors_.x, step.a), element_at(weights, step.b), c);
   }
 

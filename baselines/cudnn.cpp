@@ -1,6 +1,8 @@
 // cuDNN's transposed convolution, by every engine that applies (convolution_plan.h, cudnn_engines.h).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <new>
 #include <utility>
@@ -15,6 +17,8 @@ namespace tuner {
 #ifdef TUNER_CUDNN_HEADERS
 namespace {
 
+constexpr std::uint32_t kPoison = 0xFFFFFFFF;  // NaN: whatever reads what nobody wrote shows
+
 /// What the routes of one routes() call share.
 struct Session {
   Session(Device& on, const BaselineOptions& limits)
@@ -27,6 +31,7 @@ struct Session {
 };
 
 struct Direction {
+  Axis axis = Axis::width;
   ConvolutionPlan plan;
   BiasWay bias = BiasWay::none;
 };
@@ -69,11 +74,9 @@ class CudnnRoute : public Runnable {
         workspace_bytes_ = static_cast<std::size_t>(plan_->integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       }
       if (workspace_bytes_ > session_->options.workspace_bytes)
-        return Failure{Outcome::rejected,
-                       fmt::format("needs a workspace of {} bytes, the limit is {}", workspace_bytes_,
-                                   session_->options.workspace_bytes),
-                       {}};
+        return Failure{Outcome::rejected, "its plan needs a workspace beyond the limit", {}};
       if (workspace_bytes_ > 0) workspace_ = session_->workspace.request(workspace_bytes_);
+      if (workspace_) workspace_->fill(kPoison);
       if (direction_.plan.packed && !packed_)
         packed_ = session_->device.allocate(static_cast<std::size_t>(problem_.w_count() * element_bytes()));
       pack_ = graph_->pack(pointers(), workspace_ ? workspace_->data() : nullptr);
@@ -131,7 +134,7 @@ class CudnnRoute : public Runnable {
   Accuracy accuracy_;
   EngineChoice choice_;
   Tensors tensors_;
-  std::optional<Descriptor> plan_, pack_;
+  std::optional<CudnnDescriptor> plan_, pack_;
   std::size_t workspace_bytes_ = 0;
   std::shared_ptr<Buffer> workspace_;
   std::unique_ptr<Buffer> packed_;
@@ -145,41 +148,53 @@ std::vector<Direction> directions(const Problem& problem, Accuracy accuracy) {
   std::vector<Direction> found;
   for (const Axis axis : {Axis::width, Axis::height}) {
     for (const BiasWay way : ways) {
-      found.push_back({plan_backward_data(problem, axis), way});
-      if (auto forward = plan_flipped_forward(problem, axis)) found.push_back({std::move(*forward), way});
+      found.push_back({axis, plan_backward_data(problem, axis), way});
+      if (auto forward = plan_flipped_forward(problem, axis)) found.push_back({axis, std::move(*forward), way});
     }
   }
   return found;
 }
 
-BaselineRoute refused_route(const Direction& direction, Failure failure) {
+BaselineRoute refused_route(const Direction& direction, Failure failure, std::string engine = "none") {
   BaselineRoute route;
   route.route = name_of(direction);
-  route.engine = "none";
+  route.engine = std::move(engine);
   route.runnable = make_refused("cudnn: " + route.route, std::move(failure));
   return route;
 }
+
+/// Heuristics' first choices that the second layout adds: it has the same engines and rarely another order.
+constexpr int kMostOfSecondLayout = 8;
 
 void append_routes(std::vector<BaselineRoute>& routes, const std::shared_ptr<Session>& session,
                    const Direction& direction, const Problem& problem, Accuracy accuracy) {
   try {
     auto graph =
         std::make_shared<ConvolutionGraph>(session->target, direction.plan, element_of(accuracy), direction.bias);
-    std::vector<EngineChoice> choices = graph->engines(accuracy == Accuracy::fp32);
+    std::vector<EngineChoice> choices = graph->engines(accuracy == Accuracy::fp32 && direction.axis == Axis::width);
     if (choices.empty())
       routes.push_back(refused_route(direction, {Outcome::rejected, "no engine of cuDNN supports it", {}}));
+    std::map<std::string, std::string> refused;  // reason -> engines
+    int taken = 0;
     for (EngineChoice& choice : choices) {
+      if (std::string why = refusal(choice, accuracy, session->options); !why.empty()) {
+        refused[why] += fmt::format("{} {}\n", choice.engine, choice.knobs);
+        continue;
+      }
+      if (direction.axis == Axis::height && ++taken > kMostOfSecondLayout) break;
       BaselineRoute route;
       route.route = name_of(direction);
       route.engine = choice.engine;
       route.knobs = choice.knobs;
       route.workspace_bytes = static_cast<std::size_t>(choice.workspace_bytes.value_or(0));
       route.deterministic = !choice.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-      if (std::string why = refusal(choice, accuracy, session->options.deterministic); !why.empty())
-        route.runnable = make_refused("cudnn: " + route.route, {Outcome::rejected, std::move(why), {}});
-      else
-        route.runnable = std::make_unique<CudnnRoute>(session, graph, direction, problem, accuracy, std::move(choice));
+      route.runnable = std::make_unique<CudnnRoute>(session, graph, direction, problem, accuracy, std::move(choice));
       routes.push_back(std::move(route));
+    }
+    for (const auto& [why, engines] : refused) {
+      const auto count = std::count(engines.begin(), engines.end(), '\n');
+      routes.push_back(
+          refused_route(direction, {Outcome::rejected, why, engines}, fmt::format("{} of cuDNN's plans", count)));
     }
   } catch (const CudnnError& error) {
     routes.push_back(refused_route(direction, {Outcome::rejected, error.what(), {}}));

@@ -117,12 +117,14 @@ bool EngineChoice::transforms() const {
   });
 }
 
-std::string refusal(const EngineChoice& choice, Accuracy accuracy, bool deterministic) {
-  if (deterministic && choice.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
+std::string refusal(const EngineChoice& choice, Accuracy accuracy, const BaselineOptions& options) {
+  if (options.deterministic && choice.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
     return "not deterministic, and the config asks for determinism";
   if (choice.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return "converts its inputs to a narrower type";
   if (accuracy == Accuracy::fp32 && choice.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
     return "multiplies in TF32 on tensor cores, which class fp32 does not allow";
+  if (choice.workspace_bytes.value_or(0) > static_cast<std::int64_t>(options.workspace_bytes))
+    return fmt::format("needs a workspace beyond the limit of {} bytes", options.workspace_bytes);
   return {};
 }
 
@@ -136,18 +138,18 @@ ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const Co
   const auto end_of = [&](Id id, const TensorShape& shape) {
     return id == result && fused_ ? tensor(kSum, shape, CUDNN_DATA_FLOAT, true) : tensor(id, shape, type_);
   };
-  const Descriptor image = end_of(kImage, plan.image), response = end_of(kResponse, plan.response);
-  std::vector<Descriptor> operations;
+  const CudnnDescriptor image = end_of(kImage, plan.image), response = end_of(kResponse, plan.response);
+  std::vector<CudnnDescriptor> operations;
   operations.push_back(convolution_operation(plan, image, response, bias == BiasWay::initial ? 1.0f : 0.0f));
   if (fused_) {
-    Descriptor addition = descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    CudnnDescriptor addition = descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
     const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
     addition.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     addition.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
     addition.finalize();
     const std::int64_t channels = y.extents[1];
-    Descriptor operation = descriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    CudnnDescriptor operation = descriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, addition);
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, plan.backward_data ? image : response);
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
@@ -157,7 +159,7 @@ ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const Co
     operations.push_back(std::move(operation));
   }
   std::vector<cudnnBackendDescriptor_t> handles;
-  for (const Descriptor& operation : operations) handles.push_back(operation.get());
+  for (const CudnnDescriptor& operation : operations) handles.push_back(operation.get());
   graph_ = descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   target_->give(*graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, std::nullopt);
   graph_->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(handles.size()),
@@ -165,9 +167,9 @@ ConvolutionGraph::ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const Co
   graph_->finalize();
 }
 
-Descriptor ConvolutionGraph::tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type,
-                                    bool is_virtual) const {
-  Descriptor made = descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+CudnnDescriptor ConvolutionGraph::tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type,
+                                         bool is_virtual) const {
+  CudnnDescriptor made = descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment_at(shape.offset * bytes_of(type)));
@@ -178,9 +180,9 @@ Descriptor ConvolutionGraph::tensor(std::int64_t id, const TensorShape& shape, c
   return made;
 }
 
-Descriptor ConvolutionGraph::convolution_operation(const ConvolutionPlan& plan, const Descriptor& image,
-                                                   const Descriptor& response, float beta) const {
-  Descriptor convolution = descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+CudnnDescriptor ConvolutionGraph::convolution_operation(const ConvolutionPlan& plan, const CudnnDescriptor& image,
+                                                        const CudnnDescriptor& response, float beta) const {
+  CudnnDescriptor convolution = descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
@@ -191,10 +193,11 @@ Descriptor ConvolutionGraph::convolution_operation(const ConvolutionPlan& plan, 
   convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, plan.stride);
   convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, plan.dilation);
   convolution.finalize();
-  const Descriptor filter = tensor(kFilter, plan.filter, type_);
+  const CudnnDescriptor filter = tensor(kFilter, plan.filter, type_);
   const float alpha = 1.0f;  // a float also for 16-bit tensors: the type of the computation
-  Descriptor operation = descriptor(plan.backward_data ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-                                                       : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  CudnnDescriptor operation =
+      descriptor(plan.backward_data ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                                    : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   if (plan.backward_data) {
     operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, convolution);
     operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, filter);
@@ -242,7 +245,7 @@ std::vector<EngineChoice> ConvolutionGraph::engines(bool sweep_plain) const {
 std::vector<EngineChoice> ConvolutionGraph::from_heuristic(cudnnBackendHeurMode_t mode, const char* name) const {
   std::vector<EngineChoice> found;
   try {
-    Descriptor heuristic = descriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    CudnnDescriptor heuristic = descriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     target_->give(heuristic, std::nullopt, kHeuristicProperties);
@@ -251,7 +254,7 @@ std::vector<EngineChoice> ConvolutionGraph::from_heuristic(cudnnBackendHeurMode_
     const Cudnn& library = target_->library();
     TUNER_CUDNN(library, get_attribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
                                        &count, nullptr));
-    std::vector<Descriptor> configs;
+    std::vector<CudnnDescriptor> configs;
     std::vector<cudnnBackendDescriptor_t> handles;
     for (std::int64_t i = 0; i < count; ++i) {
       configs.push_back(descriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
@@ -266,8 +269,8 @@ std::vector<EngineChoice> ConvolutionGraph::from_heuristic(cudnnBackendHeurMode_
   return found;
 }
 
-Descriptor ConvolutionGraph::engine(std::int64_t index) const {
-  Descriptor made = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+CudnnDescriptor ConvolutionGraph::engine(std::int64_t index) const {
+  CudnnDescriptor made = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   made.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, *graph_);
   made.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
   target_->give(made, std::nullopt, kEngineProperties);
@@ -278,12 +281,12 @@ Descriptor ConvolutionGraph::engine(std::int64_t index) const {
 std::optional<EngineChoice> ConvolutionGraph::with_knobs(std::int64_t index, const Knobs& knobs,
                                                          const char* origin) const {
   try {
-    Descriptor config = descriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    CudnnDescriptor config = descriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine(index));
-    std::vector<Descriptor> choices;
+    std::vector<CudnnDescriptor> choices;
     std::vector<cudnnBackendDescriptor_t> handles;
     for (const auto& [type, value] : knobs) {
-      Descriptor knob = descriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+      CudnnDescriptor knob = descriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
       knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
       knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
       knob.finalize();
@@ -304,8 +307,8 @@ std::optional<EngineChoice> ConvolutionGraph::with_knobs(std::int64_t index, con
 
 std::vector<ConvolutionGraph::Knobs> ConvolutionGraph::knob_settings(std::int64_t index) const {
   constexpr std::size_t kMost = 64;  // engines with more knobs than that have their heuristics' choices alone
-  const Descriptor of = engine(index);
-  std::vector<Descriptor> infos;
+  const CudnnDescriptor of = engine(index);
+  std::vector<CudnnDescriptor> infos;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
     infos.push_back(descriptor(CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR));
@@ -315,7 +318,7 @@ std::vector<ConvolutionGraph::Knobs> ConvolutionGraph::knob_settings(std::int64_
       of.read(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, handles.data());
   std::vector<Knobs> settings;
   for (std::int64_t i = 0; i < count; ++i) {
-    const Descriptor& info = infos[static_cast<std::size_t>(i)];
+    const CudnnDescriptor& info = infos[static_cast<std::size_t>(i)];
     cudnnBackendKnobType_t type{};
     info.read(CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
     const std::int64_t last = info.integer(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
@@ -333,9 +336,9 @@ std::vector<ConvolutionGraph::Knobs> ConvolutionGraph::knob_settings(std::int64_
   return settings;
 }
 
-EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& origin) const {
+EngineChoice ConvolutionGraph::describe(CudnnDescriptor config, const std::string& origin) const {
   EngineChoice choice{0, {}, {}, {}, {}, std::move(config)};
-  Descriptor engine = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  CudnnDescriptor engine = descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t engine_handle = engine.get();
   choice.config.read(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine_handle);
   choice.index = engine.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
@@ -346,7 +349,7 @@ EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& or
   choice.engine =
       fmt::format("engine {}{}{}{}", choice.index, notes.empty() ? "" : " [", notes, notes.empty() ? "" : "]");
 
-  std::vector<Descriptor> knobs;
+  std::vector<CudnnDescriptor> knobs;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
     knobs.push_back(descriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
@@ -355,7 +358,7 @@ EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& or
   const std::int64_t count = choice.config.read(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                                 CUDNN_KNOB_TYPE_COUNTS, handles.data());
   for (std::int64_t i = 0; i < count; ++i) {
-    const Descriptor& knob = knobs[static_cast<std::size_t>(i)];
+    const CudnnDescriptor& knob = knobs[static_cast<std::size_t>(i)];
     cudnnBackendKnobType_t type{};
     knob.read(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
     choice.knobs += fmt::format("{}={} ", knob_name(type), knob.integer(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
@@ -369,15 +372,15 @@ EngineChoice ConvolutionGraph::describe(Descriptor config, const std::string& or
   return choice;
 }
 
-Descriptor ConvolutionGraph::build(const EngineChoice& choice) const {
-  Descriptor plan = descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+CudnnDescriptor ConvolutionGraph::build(const EngineChoice& choice) const {
+  CudnnDescriptor plan = descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   target_->give(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, kPlanProperties);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, choice.config);
   plan.finalize();
   return plan;
 }
 
-Descriptor ConvolutionGraph::pack(const ConvolutionPointers& pointers, void* workspace) const {
+CudnnDescriptor ConvolutionGraph::pack(const ConvolutionPointers& pointers, void* workspace) const {
   std::vector<std::int64_t> ids{kImage, kFilter, kResponse};
   std::vector<void*> addresses{static_cast<char*>(pointers.image) + image_offset_bytes_, pointers.filter,
                                pointers.response};
@@ -385,7 +388,7 @@ Descriptor ConvolutionGraph::pack(const ConvolutionPointers& pointers, void* wor
     ids.push_back(kBias);
     addresses.push_back(pointers.bias);
   }
-  Descriptor pack = descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  CudnnDescriptor pack = descriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(addresses.size()),
            addresses.data());
@@ -394,7 +397,7 @@ Descriptor ConvolutionGraph::pack(const ConvolutionPointers& pointers, void* wor
   return pack;
 }
 
-void ConvolutionGraph::execute(const Descriptor& plan, const Descriptor& pack) const {
+void ConvolutionGraph::execute(const CudnnDescriptor& plan, const CudnnDescriptor& pack) const {
   TUNER_CUDNN(target_->library(), execute(target_->handle(), plan.get(), pack.get()));
 }
 

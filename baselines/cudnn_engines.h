@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "baselines/baseline.h"
 #include "baselines/convolution_plan.h"
 #include "tuner/core/accuracy.h"
 
@@ -26,15 +27,15 @@ struct EngineChoice {
   std::string knobs;   // "TILE_SIZE=5 STAGES=2 (heuristic A #1)"
   std::vector<cudnnBackendNumericalNote_t> notes;
   std::optional<std::int64_t> workspace_bytes;  // where cuDNN tells before the plan is built
-  Descriptor config;
+  CudnnDescriptor config;
 
   bool has(cudnnBackendNumericalNote_t note) const;
   /// Fewer multiplications than the definition has: Winograd or FFT.
   bool transforms() const;
 };
 
-/// Why an engine may not compete in a class or under an option; empty if it may.
-std::string refusal(const EngineChoice& choice, Accuracy accuracy, bool deterministic);
+/// Why an engine may not compete in a class or under the options; empty if it may.
+std::string refusal(const EngineChoice& choice, Accuracy accuracy, const BaselineOptions& options);
 
 /// Device addresses of a convolution's tensors.
 struct ConvolutionPointers {
@@ -54,28 +55,29 @@ class ConvolutionGraph {
   /// and name few settings of those that class fp32 is left with.
   std::vector<EngineChoice> engines(bool sweep_plain) const;
   /// Builds the plan, which may compile kernels.
-  Descriptor build(const EngineChoice& choice) const;
-  Descriptor pack(const ConvolutionPointers& pointers, void* workspace) const;
-  void execute(const Descriptor& plan, const Descriptor& pack) const;
+  CudnnDescriptor build(const EngineChoice& choice) const;
+  CudnnDescriptor pack(const ConvolutionPointers& pointers, void* workspace) const;
+  void execute(const CudnnDescriptor& plan, const CudnnDescriptor& pack) const;
 
  private:
-  Descriptor descriptor(cudnnBackendDescriptorType_t type) const { return {target_->library(), type}; }
-  Descriptor tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type, bool is_virtual = false) const;
-  Descriptor convolution_operation(const ConvolutionPlan& plan, const Descriptor& image, const Descriptor& response,
-                                   float beta) const;
+  CudnnDescriptor descriptor(cudnnBackendDescriptorType_t type) const { return {target_->library(), type}; }
+  CudnnDescriptor tensor(std::int64_t id, const TensorShape& shape, cudnnDataType_t type,
+                         bool is_virtual = false) const;
+  CudnnDescriptor convolution_operation(const ConvolutionPlan& plan, const CudnnDescriptor& image,
+                                        const CudnnDescriptor& response, float beta) const;
   std::vector<EngineChoice> from_heuristic(cudnnBackendHeurMode_t mode, const char* name) const;
   using Knobs = std::vector<std::pair<cudnnBackendKnobType_t, std::int64_t>>;
-  Descriptor engine(std::int64_t index) const;
+  CudnnDescriptor engine(std::int64_t index) const;
   /// Nothing where the engine does not support the graph or the knobs. Empty knobs: the engine's defaults.
   std::optional<EngineChoice> with_knobs(std::int64_t index, const Knobs& knobs, const char* origin) const;
   std::vector<Knobs> knob_settings(std::int64_t index) const;
-  EngineChoice describe(Descriptor config, const std::string& origin) const;
+  EngineChoice describe(CudnnDescriptor config, const std::string& origin) const;
 
   std::shared_ptr<CudnnTarget> target_;
   cudnnDataType_t type_;
   bool fused_ = false;
   std::int64_t image_offset_bytes_ = 0;
-  std::optional<Descriptor> graph_;
+  std::optional<CudnnDescriptor> graph_;
 };
 
 }  // namespace tuner

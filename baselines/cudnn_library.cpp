@@ -46,46 +46,46 @@ void throw_on_cudnn_error(const Cudnn& library, cudnnStatus_t status, const char
   throw CudnnError(fmt::format("{} ({}:{}): {} {}", call, file, line, library.error_string(status), text.data()));
 }
 
-Descriptor::Descriptor(const Cudnn& library, cudnnBackendDescriptorType_t type) : library_(&library) {
+CudnnDescriptor::CudnnDescriptor(const Cudnn& library, cudnnBackendDescriptorType_t type) : library_(&library) {
   TUNER_CUDNN(*library_, create_descriptor(type, &handle_));
 }
 
-Descriptor::~Descriptor() {
+CudnnDescriptor::~CudnnDescriptor() {
   if (handle_) library_->destroy_descriptor(handle_);
 }
 
-Descriptor::Descriptor(Descriptor&& other) noexcept
+CudnnDescriptor::CudnnDescriptor(CudnnDescriptor&& other) noexcept
     : library_(other.library_), handle_(std::exchange(other.handle_, nullptr)) {}
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+CudnnDescriptor& CudnnDescriptor::operator=(CudnnDescriptor&& other) noexcept {
   std::swap(library_, other.library_);
   std::swap(handle_, other.handle_);
   return *this;
 }
 
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
-                     const void* values) {
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+                          const void* values) {
   TUNER_CUDNN(*library_, set_attribute(handle_, name, type, count, values));
 }
 
-void Descriptor::set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values) {
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values) {
   set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
 }
 
-void Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+void CudnnDescriptor::set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value) {
   set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.handle_);
 }
 
-void Descriptor::finalize() { TUNER_CUDNN(*library_, finalize(handle_)); }
+void CudnnDescriptor::finalize() { TUNER_CUDNN(*library_, finalize(handle_)); }
 
-std::int64_t Descriptor::read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t most,
-                              void* values) const {
+std::int64_t CudnnDescriptor::read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                   std::int64_t most, void* values) const {
   std::int64_t count = 0;
   TUNER_CUDNN(*library_, get_attribute(handle_, name, type, most, &count, values));
   return std::min(count, most);
 }
 
-std::int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
+std::int64_t CudnnDescriptor::integer(cudnnBackendAttributeName_t name) const {
   std::int64_t value = 0;
   read(name, CUDNN_TYPE_INT64, 1, &value);
   return value;
@@ -101,7 +101,7 @@ CudnnTarget::CudnnTarget(const Cudnn& library, cudaStream_t stream) : library_(l
 
 CudnnTarget::CudnnTarget(const Cudnn& library, const std::string& device_properties) : library_(library) {
 #if CUDNN_VERSION >= 91100
-  Descriptor properties(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  CudnnDescriptor properties(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   properties.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                  static_cast<std::int64_t>(device_properties.size()), device_properties.data());
   properties.finalize();
@@ -115,7 +115,7 @@ CudnnTarget::~CudnnTarget() {
   if (handle_) library_.destroy(handle_);
 }
 
-void CudnnTarget::give(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
+void CudnnTarget::give(CudnnDescriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
                        std::optional<cudnnBackendAttributeName_t> properties_name) const {
   if (handle_ && handle_name) descriptor.set(*handle_name, CUDNN_TYPE_HANDLE, 1, &handle_);
   if (properties_ && properties_name) descriptor.set(*properties_name, *properties_);

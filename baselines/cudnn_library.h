@@ -49,21 +49,21 @@ void throw_on_cudnn_error(const Cudnn& library, cudnnStatus_t status, const char
 #define TUNER_CUDNN(library, call) ::tuner::throw_on_cudnn_error((library), (library).call, #call, __FILE__, __LINE__)
 
 /// Owning backend descriptor.
-class Descriptor {
+class CudnnDescriptor {
  public:
-  Descriptor(const Cudnn& library, cudnnBackendDescriptorType_t type);
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  CudnnDescriptor(const Cudnn& library, cudnnBackendDescriptorType_t type);
+  ~CudnnDescriptor();
+  CudnnDescriptor(CudnnDescriptor&& other) noexcept;
+  CudnnDescriptor& operator=(CudnnDescriptor&& other) noexcept;
+  CudnnDescriptor(const CudnnDescriptor&) = delete;
+  CudnnDescriptor& operator=(const CudnnDescriptor&) = delete;
 
   cudnnBackendDescriptor_t get() const { return handle_; }
 
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
   void set(cudnnBackendAttributeName_t name, std::int64_t value) { set(name, CUDNN_TYPE_INT64, 1, &value); }
   void set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
-  void set(cudnnBackendAttributeName_t name, const Descriptor& value);
+  void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);
   void finalize();
   /// Several values of one attribute, at most `most`.
   template <class Value>
@@ -97,13 +97,13 @@ class CudnnTarget {
   const Cudnn& library() const { return library_; }
   cudnnHandle_t handle() const { return handle_; }  // null without a device
   /// Sets whichever of the two attributes fits.
-  void give(Descriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
+  void give(CudnnDescriptor& descriptor, std::optional<cudnnBackendAttributeName_t> handle_name,
             std::optional<cudnnBackendAttributeName_t> properties_name) const;
 
  private:
   const Cudnn& library_;
   cudnnHandle_t handle_ = nullptr;
-  std::optional<Descriptor> properties_;
+  std::optional<CudnnDescriptor> properties_;
 };
 
 }  // namespace tuner

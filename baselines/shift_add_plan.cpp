@@ -63,10 +63,10 @@ ct1d::baseline::PermuteArguments tap_packing(const Problem& p, PackedOrder order
 
 /// The products of one tap over batches [first_batch, first_batch + batches).
 void append_tap(ShiftAddPlan& plan, const Problem& p, PackedOrder order, int64_t k, int64_t first_batch,
-                int64_t batches, Target target, int beta) {
+                int64_t batches, Destination target, int beta) {
   const TapRange range = tap_range(p, k);
   const int64_t in = p.in_channels / p.groups, out = p.out_channels / p.groups, length_out = p.length_out();
-  const int64_t c_first_batch = target == Target::y ? first_batch : 0;
+  const int64_t c_first_batch = target == Destination::y ? first_batch : 0;
   for_calls(batches, p.groups, [&](int64_t batch, int64_t group, bool along_groups, int64_t count) {
     GemmStep gemm;
     gemm.target = target;
@@ -117,7 +117,7 @@ Expected<ShiftAddPlan> plan_gemm_per_tap(const Problem& p, Accuracy accuracy, Pa
     chunk = std::min(chunk, fitting);
   }
   const std::vector<int64_t> taps = ordered_taps(p);
-  const Target target = wide ? Target::y : Target::workspace;
+  const Destination target = wide ? Destination::y : Destination::workspace;
   const bool bias_first = wide && p.bias;
   const TapRange first = taps.empty() ? TapRange{} : tap_range(p, taps.front());
   ShiftAddPlan plan;
@@ -169,7 +169,7 @@ Expected<ShiftAddPlan> plan_columns(const Problem& p, std::size_t tile_bytes) {
     const int64_t groups = std::max<int64_t>(1, channel_count / out);
     for_calls(batch_count, groups, [&](int64_t b, int64_t group, bool along_groups, int64_t count) {
       GemmStep gemm;
-      gemm.target = Target::workspace;
+      gemm.target = Destination::workspace;
       gemm.m = p.length;
       gemm.n = std::min(out, channel_count) * p.kernel_size;
       gemm.k = in;

@@ -25,11 +25,11 @@ struct TapRange {
 TapRange tap_range(const Problem& problem, std::int64_t k);
 
 /// What a step writes: y itself, or the fp32 workspace.
-enum class Target { y, workspace };
+enum class Destination { y, workspace };
 
 /// Initial values of columns that no beta-0 product writes: bias, or 0.
 struct FillStep {
-  Target target = Target::y;
+  Destination target = Destination::y;
   bool bias = false;
   std::int64_t offset = 0;
   std::int64_t rows = 0;
@@ -40,7 +40,7 @@ struct FillStep {
 /// `batch` column-major products C (m x n) = A (m x k) B (k x n) + beta C, A in x, B in the weights (packed, or w
 /// itself for columns). Never reads C when beta is 0.
 struct GemmStep {
-  Target target = Target::y;
+  Destination target = Destination::y;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a = 0, lda = 0, stride_a = 0;
   std::int64_t b = 0, ldb = 0, stride_b = 0;

@@ -52,7 +52,7 @@ class Simulation {
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::vector<float>& target(Target t) { return t == Target::y ? y_ : workspace_; }
+  std::vector<float>& target(Destination t) { return t == Destination::y ? y_ : workspace_; }
 
   std::vector<float> packed(const ct1d::baseline::PermuteArguments& a) const {
     std::vector<float> result;
@@ -180,7 +180,7 @@ TEST(GemmPerTap, SixteenBitClassesAddInFp32WithinTheWorkspaceLimit) {
   const auto plan = plan_gemm_per_tap(p, Accuracy::fp16, PackedOrder::in_out, 250);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->workspace_bytes, 240u);  // two batches
-  EXPECT_EQ(first_gemm(*plan)->target, Target::workspace);
+  EXPECT_EQ(first_gemm(*plan)->target, Destination::workspace);
   int conversions = 0;
   for (const ShiftAddStep& step : plan->steps) conversions += std::holds_alternative<GatherStep>(step);
   EXPECT_EQ(conversions, 3);
