@@ -82,7 +82,8 @@ Expected<Timing> sample(Stopwatch& stopwatch, Runnable& runnable, const MeasureO
   Sampling sampling(options);
   const auto start = std::chrono::steady_clock::now();
   do {
-    const bool discard_first = pace.block > 1 && pace.pause_seconds > 0;  // it wakes the clock after the pause
+    // The first of a block wakes the clock, and its launch is not hidden behind another's run.
+    const bool discard_first = pace.block > 1;
     for (int i = discard_first ? -1 : 0; i < pace.block; ++i)
       if (auto enqueued = stopwatch.enqueue(runnable, launches); !enqueued) return enqueued.failure();
     const auto times = stopwatch.collect();

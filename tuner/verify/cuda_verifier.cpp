@@ -51,6 +51,15 @@ class CudaVerifier : public ResidentVerifier {
 
   double plain_error() const override { return reference_.plain_error; }
 
+  Reference reference() override {
+    Reference full = reference_;
+    full.y.resize(static_cast<std::size_t>(problem_.y_count()));
+    full.bound.resize(full.y.size());
+    want_->download(full.y.data(), want_->size());
+    bound_->download(full.bound.data(), bound_->size());
+    return full;
+  }
+
  protected:
   bool inputs_changed() override {
     if (checksum() == expected_checksum_) return false;

@@ -13,6 +13,8 @@ class ResidentVerifier : public Verifier {
   Expected<Errors> verify(Runnable& runnable) override;
   Expected<Errors> check_again(Runnable& runnable) override;
   Runnable::Tensors tensors() const override;
+  /// The reference in full, on the host.
+  virtual Reference reference() = 0;
   /// The reference is zero throughout.
   bool proves_nothing() const;
 

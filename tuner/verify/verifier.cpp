@@ -28,6 +28,7 @@ class CpuVerifier : public ResidentVerifier {
   }
 
   double plain_error() const override { return reference_.plain_error; }
+  Reference reference() override { return reference_; }
 
  protected:
   bool inputs_changed() override {
