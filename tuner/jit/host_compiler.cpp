@@ -1,5 +1,6 @@
 // The system's C++ compiler as a backend, for Host execution.
 #include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -88,8 +89,8 @@ class HostBackend final : public CompileBackend {
     artefact.content = read_file(folder.path() / "unit.so");
     artefact.facts.compile_ms = end.seconds * 1000;
     artefact.facts.log = log;
-    for (std::size_t i = 0; i < unit.kernels.size(); ++i)
-      artefact.facts.symbols.emplace_back(unit.kernels[i], fmt::format("ct1d_entry_{}", i));
+    // The object's table (kernels/common/host_abi.h) names its entries by the name expressions themselves.
+    for (const std::string& kernel : unit.kernels) artefact.facts.symbols.emplace_back(kernel, kernel);
     return artefact;
   }
 
@@ -106,7 +107,8 @@ class HostBackend final : public CompileBackend {
     return headers;
   }
 
-  /// Reports name files by their paths from the repository root, whatever folder the unit was compiled in.
+  /// Run in `folder`. Reports name files by their paths from the repository root, and the object does not tell which
+  /// folder it was: the main file is given without it, since AddressSanitizer's descriptions ignore the prefix map.
   std::vector<std::string> command(const std::filesystem::path& folder, const std::vector<std::string>& options) const {
     std::vector<std::string> arguments{compiler_};
     arguments.insert(arguments.end(), flags_.begin(), flags_.end());
@@ -114,7 +116,7 @@ class HostBackend final : public CompileBackend {
       if (option.rfind("-D", 0) == 0) arguments.push_back(option);  // the others are NVRTC's
     arguments.push_back("-ffile-prefix-map=" + folder.string() + "=.");
     arguments.push_back("-ffile-prefix-map=" + folder.string() + "/=");
-    arguments.insert(arguments.end(), {"-I" + folder.string(), folder / "unit.cpp", "-o", folder / "unit.so"});
+    arguments.insert(arguments.end(), {"-I" + folder.string(), "unit.cpp", "-o", "unit.so"});
     return arguments;
   }
 
@@ -133,30 +135,39 @@ class HostBackend final : public CompileBackend {
     return fmt::format("{} {}", compiler_, describe(end, limits_));
   }
 
-  /// Only where a trial shows that the sanitizer's runtime is installed.
+  bool is_clang() const { return version_.find("clang") != std::string::npos; }
+
+  /// Only where the sanitizer's runtime is installed, as a trial shows.
   void add_address_sanitizer() {
     std::vector<std::string> flags{"-fsanitize=address", "-fno-omit-frame-pointer"};
-    if (version_.find("clang") != std::string::npos) flags.emplace_back("-shared-libasan");
+    if (is_clang()) flags.emplace_back("-shared-libasan");
     const PrivateFolder folder(scratch_);
     write_plainly(folder.path() / "trial.cpp", "int trial(int* p) { return *p; }\n");
     std::vector<std::string> arguments{compiler_, "-shared", "-fPIC", "trial.cpp", "-o", "trial.so"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
-    if (run_program(kProbeLimits, -1, arguments, folder.path()).success()) {
+    preload_ = sanitizer_runtime();
+    if (!preload_.empty() && run_program(kProbeLimits, -1, arguments, folder.path()).success()) {
       flags_.insert(flags_.end(), flags.begin(), flags.end());
-      preload_ = sanitizer_runtime();
     } else {
+      preload_.clear();
       warnings_.push_back(version_ + " has no AddressSanitizer: Host execution ran without it");
     }
   }
 
-  /// The runtime's shared library, as the compiler names it.
+  /// The runtime's shared library, as the compiler names it; empty if it has none.
   std::string sanitizer_runtime() const {
-    const bool clang = version_.find("clang") != std::string::npos;
-    const ProcessEnd end =
-        run_program(kProbeLimits, -1,
-                    {compiler_, clang ? "-print-file-name=libclang_rt.asan-x86_64.so" : "-print-file-name=libasan.so"});
-    const std::string path = first_line(end.errors);
-    return end.success() && path.rfind('/', 0) == 0 ? path : std::string{};
+    utsname machine{};
+    ::uname(&machine);
+    const std::vector<std::string> names =
+        is_clang()
+            ? std::vector<std::string>{fmt::format("libclang_rt.asan-{}.so", machine.machine), "libclang_rt.asan.so"}
+            : std::vector<std::string>{"libasan.so"};
+    for (const std::string& name : names) {
+      const ProcessEnd end = run_program(kProbeLimits, -1, {compiler_, "-print-file-name=" + name});
+      const std::string path = first_line(end.errors);
+      if (end.success() && path.rfind('/', 0) == 0 && std::filesystem::exists(path)) return path;
+    }
+    return {};
   }
 
   CompileLimits limits_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <sstream>
 
 #include "tuner/core/hash.h"
@@ -33,11 +34,11 @@ class NvrtcBackend final : public CompileBackend {
 
   void start() override {
     found_ = zygote_.start();
-    std::istringstream archs(found_.archs);
-    for (std::string arch; archs >> arch;)
-      if (arch == digits_of(options_.arch)) return;
-    throw EnvironmentError(fmt::format("NVRTC {} ({}) cannot compile for {}; it knows sm_{}", found_.version,
-                                       found_.path, options_.arch, join_archs()));
+    std::istringstream words(found_.archs);
+    const std::vector<std::string> archs{std::istream_iterator<std::string>(words), {}};
+    if (std::find(archs.begin(), archs.end(), digits_of(options_.arch)) == archs.end())
+      throw EnvironmentError(fmt::format("NVRTC {} ({}) cannot compile for {}; it knows sm_{}", found_.version,
+                                         found_.path, options_.arch, fmt::join(archs, ", sm_")));
   }
 
   std::string identity() const override { return "NVRTC " + found_.version; }
@@ -79,12 +80,6 @@ class NvrtcBackend final : public CompileBackend {
   }
 
  private:
-  std::string join_archs() const {
-    std::string text = found_.archs;
-    for (std::size_t at = 0; (at = text.find(' ', at)) != std::string::npos;) text.replace(at, 1, ", sm_");
-    return text;
-  }
-
   Expected<NvrtcReply> ask(const CompileUnit& unit, bool want_ptx, int cancel) {
     NvrtcRequest request;
     request.limits = options_.limits;

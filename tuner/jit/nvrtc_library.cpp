@@ -64,14 +64,14 @@ void describe_library(const NvrtcApi& nvrtc, NvrtcFound& found) {
   found.archs = fmt::format("{}", fmt::join(archs, " "));
 }
 
-/// What the library wrote of a size that it states, without the final zero byte where it writes text.
+/// What the library wrote of a size that it states, without the zero bytes at its end where it writes text.
 template <class Size, class Get>
 std::string fetch(nvrtcProgram program, Size size_of, Get get, bool text) {
   std::size_t size = 0;
   if (size_of(program, &size) != NVRTC_SUCCESS || size == 0) return {};
   std::string bytes(size, '\0');
   if (get(program, bytes.data()) != NVRTC_SUCCESS) return {};
-  if (text && bytes.back() == '\0') bytes.pop_back();
+  while (text && !bytes.empty() && bytes.back() == '\0') bytes.pop_back();
   return bytes;
 }
 
@@ -96,21 +96,11 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
 }  // namespace
 
 std::vector<std::string> nvrtc_candidates() {
+  // The loader also looks along the program's run path, which names the toolkit that it was built with.
   std::vector<std::string> candidates;
-  const auto add_folder = [&](const std::string& folder) {
-    if (folder.empty()) return;
+  for (const char* folder : {"", "/usr/local/cuda/lib64/"})
     for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-      candidates.push_back(folder + "/" + name);
-  };
-#ifdef TUNER_CUDA_LIBRARY_DIR
-  add_folder(TUNER_CUDA_LIBRARY_DIR);
-#endif
-#ifdef TUNER_DEPS_DIR
-  for (const char* wheel : {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"})
-    if (*TUNER_DEPS_DIR != '\0') add_folder(std::string(TUNER_DEPS_DIR "/") + wheel);
-#endif
-  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) candidates.emplace_back(name);
-  add_folder("/usr/local/cuda/lib64");
+      candidates.push_back(std::string(folder) + name);
   return candidates;
 }
 

@@ -1,0 +1,90 @@
+// Every family's default configuration compiles without spills for every architecture that the project names.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "jit_fixture.h"
+#include "tuner/family/family.h"
+
+namespace tuner {
+namespace {
+
+using testing::TemporaryFolder;
+
+DeviceFacts facts_of(const std::string& arch, int major, int minor, int shared_kib) {
+  DeviceFacts facts;
+  facts.name = arch;
+  facts.arch = arch;
+  facts.compute_major = major;
+  facts.compute_minor = minor;
+  facts.sm_count = 132;
+  facts.shared_per_block_optin = shared_kib * 1024;
+  facts.shared_per_sm = (shared_kib + 1) * 1024;
+  facts.l2_bytes = std::int64_t{50} << 20;
+  facts.memory_bytes = std::int64_t{80} << 30;
+  return facts;
+}
+
+const std::vector<DeviceFacts>& devices() {
+  static const std::vector<DeviceFacts> all{facts_of("sm_80", 8, 0, 163),    facts_of("sm_86", 8, 6, 99),
+                                            facts_of("sm_89", 8, 9, 99),     facts_of("sm_90a", 9, 0, 227),
+                                            facts_of("sm_100a", 10, 0, 227), facts_of("sm_120a", 12, 0, 99)};
+  return all;
+}
+
+const Problem kSeed{.batch = 64, .in_channels = 128, .out_channels = 128, .kernel_size = 3, .length = 65536};
+const Problem kSmall{.batch = 2,
+                     .in_channels = 6,
+                     .out_channels = 9,
+                     .kernel_size = 5,
+                     .stride = 2,
+                     .dilation = 3,
+                     .groups = 3,
+                     .length = 17};
+
+class FamilyOnArch : public ::testing::TestWithParam<DeviceFacts> {};
+
+TEST_P(FamilyOnArch, CompilesAtItsDefaultWithoutSpills) {
+  ASSERT_FALSE(families().empty());
+  const TemporaryFolder cache;
+  CompilerOptions options = testing::nvrtc_options(cache.path(), GetParam().arch);
+  options.jobs = 2;
+  const auto compiler = make_nvrtc_compiler(options);
+  for (const Family* family : families())
+    for (const Problem& problem : {kSeed, kSmall})
+      for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::fp16}) {
+        const BuildContext context{problem, accuracy, GetParam()};
+        if (family->refuses(context)) continue;
+        const Program program = family->build(context, family->default_configuration(context));
+        const auto unit = compiler->compile(program.unit).get();
+        const std::string what =
+            std::string(family->name()) + ", " + summary(problem) + ", " + std::string(to_string(accuracy));
+        ASSERT_TRUE(unit) << what << ": " << unit.failure().reason << "\n" << unit.failure().log;
+        EXPECT_EQ(unit->spill_bytes, 0) << what << "\n" << unit->log;
+        if (!unit->from_cache)
+          std::printf("%-60s %4d registers %6.0f ms\n", what.c_str(), unit->registers, unit->compile_ms);
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Archs, FamilyOnArch, ::testing::ValuesIn(devices()),
+                         [](const auto& device) { return device.param.arch; });
+
+TEST(Family, CompilesToOneCubinInTwentyFreshProcesses) {
+  const BuildContext context{kSmall, Accuracy::fp32, devices()[3]};
+  const Family* tiled = find_family("tiled");
+  ASSERT_NE(tiled, nullptr);
+  const Program program = tiled->build(context, tiled->default_configuration(context));
+  std::set<std::string> hashes;
+  for (int i = 0; i < 20; ++i) {
+    const TemporaryFolder cache;
+    const auto compiler = make_nvrtc_compiler(testing::nvrtc_options(cache.path()));
+    if (!compiler->warnings().empty()) GTEST_SKIP() << compiler->warnings()[0];
+    const auto unit = compiler->compile(program.unit).get();
+    ASSERT_TRUE(unit) << unit.failure().reason;
+    hashes.insert(unit->sha256);
+  }
+  EXPECT_EQ(hashes.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,50 @@
+#include "tuner/jit/ptxas_report.h"
+
+#include <gtest/gtest.h>
+
+namespace tuner {
+namespace {
+
+TEST(PtxasReport, TakesTheLargestOverTheKernels) {
+  const PtxasReport report = parse_ptxas_report(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function '_Z1kILi64EEvPf' for 'sm_90a'\n"
+      "ptxas info    : Function properties for _Z1kILi64EEvPf\n"
+      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 256 bytes smem\n"
+      "ptxas info    : Compile time = 2.194 ms\n"
+      "ptxas info    : Compiling entry function '_Z1kILi32EEvPf' for 'sm_90a'\n"
+      "ptxas info    : Function properties for _Z1kILi32EEvPf\n"
+      "ptxas         .     8 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads\n"
+      "ptxas info    : Used 10 registers, used 2 barriers, 128 bytes smem, 400 bytes cmem[0]\n");
+  EXPECT_EQ(report.kernels, 2);
+  EXPECT_EQ(report.registers, 40);
+  EXPECT_EQ(report.spill_bytes, 32);
+  EXPECT_EQ(report.static_shared_bytes, 256);
+  EXPECT_EQ(report.barriers, 2);
+}
+
+TEST(PtxasReport, CountsSpillsOfFunctionsThatWereNotInlined) {
+  const PtxasReport report = parse_ptxas_report(
+      "unit.cu(3): warning #177-D: variable \"x\" was declared but never referenced\n\n"
+      "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized\n"
+      "ptxas info    : Compiling entry function 'k' for 'sm_80'\n"
+      "ptxas info    : Function properties for helper\n"
+      "    16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n"
+      "ptxas info    : Function properties for k\n"
+      "    16 bytes stack frame, 1 bytes spill stores, 2 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, 16 bytes cumulative stack size, 388 bytes cmem[0]");
+  EXPECT_EQ(report.kernels, 1);
+  EXPECT_EQ(report.registers, 255);
+  EXPECT_EQ(report.spill_bytes, 11);
+  EXPECT_EQ(report.static_shared_bytes, 0);
+  EXPECT_EQ(report.barriers, 0);
+}
+
+TEST(PtxasReport, OfNothingIsEmpty) {
+  EXPECT_EQ(parse_ptxas_report("").kernels, 0);
+  EXPECT_EQ(parse_ptxas_report("unit.cu(1): error: Used tea bags, not registers\n").registers, 0);
+}
+
+}  // namespace
+}  // namespace tuner
