@@ -74,7 +74,7 @@ class CudnnRoute : public Runnable {
         workspace_bytes_ = static_cast<std::size_t>(plan_->integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       }
       if (workspace_bytes_ > session_->options.workspace_bytes)
-        return Failure{Outcome::rejected, "its plan needs a workspace beyond the limit", {}};
+        return Failure{Outcome::rejected, "needs more workspace than cudnn.workspace_mib allows", {}};
       if (workspace_bytes_ > 0) workspace_ = session_->workspace.request(workspace_bytes_);
       if (workspace_) workspace_->fill(kPoison);
       if (direction_.plan.packed && !packed_)
@@ -178,7 +178,8 @@ void append_routes(std::vector<BaselineRoute>& routes, const std::shared_ptr<Ses
     int taken = 0;
     for (EngineChoice& choice : choices) {
       if (std::string why = refusal(choice, accuracy, session->options); !why.empty()) {
-        refused[why] += fmt::format("{} {}\n", choice.engine, choice.knobs);
+        refused[why] += fmt::format("{} {} {} bytes of workspace\n", choice.engine, choice.knobs,
+                                    choice.workspace_bytes.value_or(0));
         continue;
       }
       if (direction.axis == Axis::height && ++taken > kMostOfSecondLayout) break;

@@ -124,7 +124,7 @@ std::string refusal(const EngineChoice& choice, Accuracy accuracy, const Baselin
   if (accuracy == Accuracy::fp32 && choice.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
     return "multiplies in TF32 on tensor cores, which class fp32 does not allow";
   if (choice.workspace_bytes.value_or(0) > static_cast<std::int64_t>(options.workspace_bytes))
-    return fmt::format("needs a workspace beyond the limit of {} bytes", options.workspace_bytes);
+    return fmt::format("needs more workspace than cudnn.workspace_mib allows ({} MiB)", options.workspace_bytes >> 20);
   return {};
 }
 
