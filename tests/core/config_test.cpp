@@ -4,6 +4,7 @@
 
 #include "tests/core/samples.h"
 #include "tests/core/temporary_folder.h"
+#include "tuner/commands/vocabulary.h"
 #include "tuner/core/device_facts.h"
 #include "tuner/core/failure.h"
 #include "tuner/core/hash.h"
@@ -147,7 +148,7 @@ TEST(Config, EveryShippedConfigIsRead) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     if (entry.path().extension() != ".json" || entry.path().filename() == "schema.json") continue;
     SCOPED_TRACE(entry.path().string());
-    const Config config = read_config(entry.path(), test_vocabulary());
+    const Config config = read_config(entry.path(), vocabulary());
     EXPECT_FALSE(config.problems.empty());
     EXPECT_EQ(read_profile(config.device_profile).arch, config.device_target);
     ++read;

@@ -38,7 +38,7 @@ TEST(Json, NamesTheFaultAndWhereItIs) {
   struct Row {
     std::string text, words;
   };
-  for (const auto& [text, words] : {
+  for (const Row& row : {
            Row{"", "the file is empty"},
            Row{"{", "line 1, column 2: not JSON"},
            Row{"{\"a\":\n\n  [1, }", "line 3, column 7: not JSON"},
@@ -63,7 +63,7 @@ TEST(Json, NamesTheFaultAndWhereItIs) {
            Row{"{\"a\": 1, \"a\": 2}", "$: key \"a\" is given twice"},
            Row{"{\"b\": [0, {\"c\\n\": 1, \"c\\n\": 1}]}", "$.b[1]: key \"c\\n\" is given twice"},
        }) {
-    EXPECT_THAT([&] { parse_json(text, "f.json"); }, refuses(words)) << text;
+    EXPECT_THAT([&] { parse_json(row.text, "f.json"); }, refuses(row.words)) << row.text;
   }
 }
 
