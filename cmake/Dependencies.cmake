@@ -34,21 +34,15 @@ target_include_directories(tuner_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIR
 target_link_libraries(tuner_cuda INTERFACE ${TUNER_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 target_link_options(tuner_cuda INTERFACE LINKER:-rpath,${CUDAToolkit_LIBRARY_DIR})
 
-# Headers of the vendors' libraries. Without a GPU there may be none: then a baseline is built as "not available: why".
-find_path(TUNER_CUBLAS_INCLUDE cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} ${cuda_wheels}/include NO_DEFAULT_PATH)
+# cuDNN beside the toolkit. Without a GPU the vendors' headers may be missing: then a baseline says that it is not available.
 find_path(TUNER_CUDNN_INCLUDE cudnn.h PATHS ${CUDAToolkit_INCLUDE_DIRS} ${TUNER_DEPS}/nvidia/cudnn/include)
-find_path(TUNER_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATHS ${TUNER_DEPS}/include)
-add_library(tuner_vendor INTERFACE)
-target_link_libraries(tuner_vendor INTERFACE tuner_cuda)
-foreach(part CUBLAS CUDNN CUDNN_FRONTEND)
-  if(TUNER_${part}_INCLUDE)
-    target_include_directories(tuner_vendor SYSTEM INTERFACE ${TUNER_${part}_INCLUDE})
-    target_compile_definitions(tuner_vendor INTERFACE TUNER_HAS_${part}=1)
-  endif()
-endforeach()
-foreach(folder ${cuda_wheels}/lib ${TUNER_DEPS}/nvidia/cudnn/lib)
+if(TUNER_CUDNN_INCLUDE)
+  target_include_directories(tuner_cuda SYSTEM INTERFACE ${TUNER_CUDNN_INCLUDE})
+endif()
+foreach(folder ${cuda_wheels} ${TUNER_DEPS}/nvidia/cudnn)
   if(TUNER_DEPS AND EXISTS ${folder})
-    target_link_options(tuner_vendor INTERFACE LINKER:-rpath,${folder})
+    target_include_directories(tuner_cuda SYSTEM INTERFACE ${folder}/include)
+    target_link_options(tuner_cuda INTERFACE LINKER:-rpath,${folder}/lib)
   endif()
 endforeach()
 

@@ -36,7 +36,6 @@ logged() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 is_root() { [ "$(id -u)" = 0 ] && [ -z "${TUNER_NO_ROOT:-}" ]; }
-seconds_since() { awk -v from="$1" -v to="$(date +%s%N)" 'BEGIN { printf "%.1f s", (to - from) / 1e9 }'; }
 
 enter_build_folder() {
   mkdir -p "$logs" 2>/dev/null || fail 3 "cannot write to $build_root; set TUNER_BUILD to a folder of yours"
@@ -153,21 +152,27 @@ configure() {
   printf '%s\n' "${arguments[*]}" >"$folder/arguments"
 }
 
-# build PRESET TARGET: quick when nothing changed; otherwise says how much there is to do.
+# build PRESET TARGET: silent when nothing changed; otherwise says how much there is to do, and on a terminal how far it is.
 build() {
-  local folder=$build_root/$1 target=$2 from todo
-  from=$(date +%s%N)
-  todo=$(ninja -C "$folder" -n "$target" 2>/dev/null | tail -n1 | sed -n 's/^\[[0-9]*\/\([0-9]*\)\].*/\1/p') || todo=
-  if [ -n "$todo" ]; then say "Building $target: $todo steps (log: $logs/build.log)"; fi
-  if [ -t 2 ] && [ -n "$todo" ]; then
-    ninja -C "$folder" "$target" 2>&1 </dev/null | tee "$logs/build.log" |
-      awk '/^\[/ { printf "\r\033[K%.100s", $0; fflush() } END { printf "\r\033[K" }' >&2 || { forget; build_failed; }
-  else
-    logged build ninja -C "$folder" "$target" || { forget; build_failed; }
-  fi
-  if [ -n "$todo" ]; then say "Built in $(seconds_since "$from")"; fi
+  local folder=$build_root/$1 target=$2 log=$logs/build.log
+  ninja -C "$folder" -j "$(nproc)" "$target" 2>&1 </dev/null | tee "$log" | show_progress "$target" "$log" >&2 || build_failed "$log"
 }
-build_failed() { fail 1 "the build failed" "$logs/build.log"; }
+show_progress() {
+  awk -v target="$1" -v log_file="$2" -v terminal="$([ -t 2 ] && echo 1)" '
+    /^\[[0-9]+\/[0-9]+\]/ && !/Re-(checking|running)/ {
+      if (!began++) {
+        split($1, count, /[][\/]/)
+        printf "==> Building %s: %d steps (log: %s)\n", target, count[3], log_file
+      }
+      if (terminal) printf "\r\033[K%.100s", $0
+      fflush()
+    }
+    END { if (began && terminal) printf "\r\033[K" }'
+}
+build_failed() {
+  forget
+  fail 1 "the build failed" "$1"
+}
 forget() { rm -f "$build_root/deps.env"; } # look for dependencies again next time
 
 leave_build_folder() { if have flock; then exec 9>&-; fi; }

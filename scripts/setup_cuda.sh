@@ -29,9 +29,6 @@ bring_cuda() {
     [ -e "${include:-/nonexistent}/cublasLt.h" ] || bring_wheels cublas "cuBLAS"
     [ -e "${include:-/nonexistent}/cudnn.h" ] || [ -e /usr/include/cudnn.h ] || bring_wheels cudnn "cuDNN"
   fi
-  if [ -e "$deps/nvidia/cudnn/include/cudnn.h" ] || [ -e "${include:-/nonexistent}/cudnn.h" ] || [ -e /usr/include/cudnn.h ]; then
-    [ -e /usr/include/cudnn_frontend.h ] || bring_wheels cudnn-frontend "cuDNN's C++ frontend headers"
-  fi
 }
 
 # bring_wheels SET WHAT: the pinned wheels of wheels/SET.txt, checked against their hashes, unpacked into $deps.
