@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ostream>
 #include <tuple>
 
 #include "tests/host/host_fixture.h"
@@ -29,6 +30,7 @@ struct OddShape {
   const char* name;
   Problem problem;
 };
+void PrintTo(const OddShape& shape, std::ostream* out) { *out << shape.name; }
 
 const OddShape kOddShapes[] = {
     {"one_of_everything", {1, 1, 1, 1, 1, 0, 0, 1, 1, false, 1}},
