@@ -4,6 +4,7 @@ target_include_directories(tuner_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(tuner_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast
                                                $<$<BOOL:${TUNER_WERROR}>:-Werror>)
 if(TUNER_SANITIZE)
-  target_compile_options(tuner_options INTERFACE -fsanitize=${TUNER_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(tuner_options INTERFACE -fsanitize=${TUNER_SANITIZE} -fno-sanitize-recover=all
+                                                 -fno-omit-frame-pointer -g1)
   target_link_options(tuner_options INTERFACE -fsanitize=${TUNER_SANITIZE})
 endif()

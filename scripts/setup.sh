@@ -6,6 +6,8 @@
 #   TUNER_BUILD           folder for everything built or brought (default: build/ in the repository)
 #   TUNER_NO_ROOT=1       do not install into the system, even as root
 #   TUNER_NO_SYSTEM_CUDA=1  use NVIDIA's wheels even where a CUDA toolkit is installed
+#   TUNER_WERROR=ON       warnings are errors
+#   CXX                   the C++ compiler
 set -euo pipefail
 export LC_ALL=C.UTF-8
 
@@ -45,8 +47,10 @@ enter_build_folder() {
     flock -n 9 || { say "Waiting for another build in $build_root"; flock 9; }
   fi
   PATH=$deps/bin:$PATH
+  export PYTHONPATH=$deps/usr/lib/python3/dist-packages${PYTHONPATH:+:$PYTHONPATH}
   # ccache needs a writable home; a user without one keeps the cache beside the build.
   [ -n "${CCACHE_DIR:-}" ] || [ -w "${HOME:-/nonexistent}" ] || export CCACHE_DIR=$build_root/ccache
+  export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 # a second checkout finds what the first one compiled
 }
 
 # The C++ compiler: $CXX, else the first of these that is new enough (gcc 11, clang 15).
@@ -91,9 +95,17 @@ missing_packages() {
         p:*) have "${need#p:}" ;;
         h:*) grep -qxF "found $need" <<<"$seen" ;;
         l:*) library_exists "${need#l:}" ;;
+        m:*) module_exists "${need#m:}" ;;
       esac || { echo "$package"; break; }
     done
   done <"$root/scripts/packages.txt"
+}
+# A python3 that comes first on PATH may not see the distribution's modules: then the distribution's own is put before it.
+module_exists() {
+  have python3 || return 1
+  python3 -c "import $1" 2>/dev/null && return
+  /usr/bin/python3 -c "import $1" 2>/dev/null || return 1
+  mkdir -p "$deps/bin" && ln -sf /usr/bin/python3 "$deps/bin/python3"
 }
 library_exists() {
   local path
@@ -142,7 +154,7 @@ configure() {
   local preset=$1 folder=$build_root/$1 launcher=() arguments
   have ccache && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   arguments=(--preset "$preset" -B "$folder" -DCMAKE_CXX_COMPILER="$compiler" -DTUNER_DEPS="$deps"
-    -DTUNER_SYSTEM_CUDA="$system_cuda" "${launcher[@]}")
+    -DTUNER_SYSTEM_CUDA="$system_cuda" -DTUNER_WERROR="${TUNER_WERROR:-OFF}" "${launcher[@]}")
   if [ -f "$folder/build.ninja" ] && [ "$(cat "$folder/arguments" 2>/dev/null)" = "${arguments[*]}" ]; then
     return
   fi
@@ -152,17 +164,18 @@ configure() {
   printf '%s\n' "${arguments[*]}" >"$folder/arguments"
 }
 
-# build PRESET TARGET: silent when nothing changed; otherwise says how much there is to do, and on a terminal how far it is.
+# build PRESET TARGET...: silent when nothing changed; otherwise says how much there is to do, and on a terminal how far it is.
 build() {
-  local folder=$build_root/$1 target=$2 log=$logs/build.log
-  ninja -C "$folder" -j "$(nproc)" "$target" 2>&1 </dev/null | tee "$log" | show_progress "$target" "$log" >&2 || build_failed "$log"
+  local folder=$build_root/$1 log=$logs/build.log
+  shift
+  ninja -C "$folder" -j "$(nproc)" "$@" 2>&1 </dev/null | tee "$log" | show_progress "$*" "$log" >&2 || build_failed "$log"
 }
 show_progress() {
-  awk -v target="$1" -v log_file="$2" -v terminal="$([ -t 2 ] && echo 1)" '
+  awk -v targets="$1" -v log_file="$2" -v terminal="$([ -t 2 ] && echo 1)" '
     /^\[[0-9]+\/[0-9]+\]/ && !/Re-(checking|running)/ {
       if (!began++) {
         split($1, count, /[][\/]/)
-        printf "==> Building %s: %d steps (log: %s)\n", target, count[3], log_file
+        printf "==> Building %s: %d steps (log: %s)\n", targets, count[3], log_file
       }
       if (terminal) printf "\r\033[K%.100s", $0
       fflush()
