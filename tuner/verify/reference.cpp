@@ -21,8 +21,9 @@ constexpr int64 kBlock = 256;
 struct Block {
   double y[kBlock];
   double s[kBlock];
-  float plain[kBlock];
+  double squares[kBlock];
   double rounded[kBlock];
+  float plain[kBlock];
 };
 
 /// Adds w * x[from + q] for q in [begin, end).
@@ -32,6 +33,7 @@ void add_tap(Block& sums, const float* x, float w, int64 begin, int64 end, bool 
     const double product = static_cast<double>(x[q]) * wide;
     sums.y[q] += product;
     sums.s[q] += std::abs(product);
+    sums.squares[q] += product * product;
     sums.plain[q] = check::add(sums.plain[q], check::multiply(x[q], w));
   }
   if (!tf32) return;
@@ -77,11 +79,12 @@ class RowReference {
     }
     for (int64 q = 0; q < count; ++q) {
       const int64 at = t + q * g_.stride;
-      check::Sums one{sums.y[q], sums.s[q], sums.plain[q], sums.rounded[q]};
+      check::Sums one{sums.y[q], sums.s[q], sums.squares[q], sums.rounded[q], sums.plain[q]};
       if (!inputs_.bias.empty()) check::add_bias(one, inputs_.bias[static_cast<std::size_t>(oc)]);
       y[at] = one.y;
-      bound[at] = check::element_bound(accuracy_, check::taps_of(g_, at).count * g_.in_per_group(), one.s);
-      check::count_in_row(row, one, bound[at], accuracy_);
+      const int64 products = check::taps_of(g_, at).count * g_.in_per_group();
+      bound[at] = check::element_bound(accuracy_, products, one.s);
+      check::count_in_row(row, one, products, bound[at], accuracy_);
     }
   }
 

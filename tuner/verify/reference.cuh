@@ -42,8 +42,9 @@ CT1D_HD inline Taps taps_of(const Geometry& g, int64 t) {
 struct Sums {
   double y = 0;        // in float64
   double s = 0;        // of |x| |w|, and |bias|
-  float plain = 0;     // in fp32: each product rounded, then added and rounded: the ordinary sequential sum
+  double squares = 0;  // of (x w)^2, and bias^2
   double rounded = 0;  // in float64 with x and w rounded to TF32; used by class tf32
+  float plain = 0;     // in fp32: each product rounded, then added and rounded: the ordinary sequential sum
 };
 
 template <bool kTf32>
@@ -51,6 +52,7 @@ CT1D_HD inline void accumulate(Sums& sums, float x, float w) {
   const double product = static_cast<double>(x) * static_cast<double>(w);
   sums.y += product;
   sums.s += magnitude(product);
+  sums.squares += product * product;
   sums.plain = add(sums.plain, multiply(x, w));
   if (kTf32) sums.rounded += static_cast<double>(round_to_tf32(x)) * static_cast<double>(round_to_tf32(w));
 }
@@ -59,6 +61,7 @@ CT1D_HD inline void add_bias(Sums& sums, float bias) {
   const double wide = bias;
   sums.y = add(sums.y, wide);
   sums.s = add(sums.s, magnitude(wide));
+  sums.squares = add(sums.squares, multiply(wide, wide));
   sums.plain = add(sums.plain, bias);
   sums.rounded = add(sums.rounded, wide);
 }
@@ -94,6 +97,14 @@ CT1D_HD inline double element_bound(Class accuracy, int64 products, double s) {
   return accuracy == Class::tf32 ? add(multiply(s, power_of_two(-10)), fp32) : fp32;
 }
 
+/// Error to expect of an fp32 sum of these products in any order: 0.5 u sqrt((n + 1) max(sum of squares, y^2)), and
+/// sqrt(n) 2^-149. Random signs make partial sums grow as the root of the squares, equal signs up to y; whichever comes
+/// first meets all later roundings. On random data this is about twice what the ordinary order shows.
+CT1D_HD inline double expected_error(int64 products, double squares, double y) {
+  const double n = static_cast<double>(products), y2 = y * y;
+  return 0.5 * power_of_two(-24) * sqrt((n + 1) * (squares > y2 ? squares : y2)) + sqrt(n) * power_of_two(-149);
+}
+
 /// Whether an element takes part in its row's Frobenius norms: its reference is finite and cannot overflow the storage.
 CT1D_HD inline bool counts_in_row(double want, double bound, const Format& format) {
   return is_finite(want) && magnitude(want) + bound < overflow_threshold(format);
@@ -114,25 +125,26 @@ CT1D_HD inline double judge(double want, double bound, float got, const Format& 
 
 /// Sums over the elements of one (b, oc) row that count in it.
 struct RowSums {
-  double y2 = 0;        // of reference squared
-  double s2 = 0;        // of s squared
-  double plain2 = 0;    // of (plain - reference) squared, where plain is finite
-  double rounded2 = 0;  // of the class's rounded product - reference, squared; 0 in class fp32
-  double count = 0;     // elements
-  double nans = 0;      // reference elements that are NaN, over the whole row
+  double y2 = 0;         // of reference squared
+  double plain2 = 0;     // of (plain - reference) squared, where plain is finite
+  double rounded2 = 0;   // of the class's rounded product - reference, squared; 0 in class fp32
+  double expected2 = 0;  // of expected_error squared
+  double expected4 = 0;  // and to the fourth: expected2^2 / expected4 elements carry the row's error
+  double nans = 0;       // reference elements that are NaN, over the whole row
 };
 
-CT1D_HD inline void count_in_row(RowSums& row, const Sums& sums, double bound, Class accuracy) {
+CT1D_HD inline void count_in_row(RowSums& row, const Sums& sums, int64 products, double bound, Class accuracy) {
   const Format format = format_of(storage_of(accuracy));
   if (is_nan(sums.y)) row.nans += 1;
   if (!counts_in_row(sums.y, bound, format)) return;
   row.y2 += sums.y * sums.y;
-  row.s2 += sums.s * sums.s;
   const double plain = sums.plain - sums.y;
   if (is_finite(plain)) row.plain2 += plain * plain;
   const double product = accuracy == Class::tf32 ? sums.rounded : round_to(sums.y, format);
   if (accuracy != Class::fp32 && is_finite(product)) row.rounded2 += (product - sums.y) * (product - sums.y);
-  row.count += 1;
+  const double expected = expected_error(products, sums.squares, sums.y), expected2 = expected * expected;
+  row.expected2 += expected2;
+  row.expected4 += expected2 * expected2;
 }
 
 /// What comparing one row found.

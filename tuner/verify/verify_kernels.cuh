@@ -95,19 +95,20 @@ __global__ void reference(const CT1D_GRID_CONSTANT ReferenceArguments a) {
     for (int row = 0; row < kRowsPerBlock; ++row) {
       if (row >= rows) continue;
       const int64 at = (b * g.out_channels + oc + row) * g.length_out + t;
-      const double bound = element_bound(a.accuracy, taps.count * g.in_per_group(), sums[row].s);
+      const int64 products = taps.count * g.in_per_group();
+      const double bound = element_bound(a.accuracy, products, sums[row].s);
       a.y[at] = sums[row].y;
       a.bound[at] = bound;
-      count_in_row(total[row], sums[row], bound, a.accuracy);
+      count_in_row(total[row], sums[row], products, bound, a.accuracy);
     }
   }
   for (int row = 0; row < kRowsPerBlock; ++row) {
     RowSums sum;
     sum.y2 = block_sum(total[row].y2);
-    sum.s2 = block_sum(total[row].s2);
     sum.plain2 = block_sum(total[row].plain2);
     sum.rounded2 = block_sum(total[row].rounded2);
-    sum.count = block_sum(total[row].count);
+    sum.expected2 = block_sum(total[row].expected2);
+    sum.expected4 = block_sum(total[row].expected4);
     sum.nans = block_sum(total[row].nans);
     if (threadIdx.x == 0 && row < rows) a.partial[(b * g.out_channels + oc + row) * a.tiles + tile] = sum;
   }
@@ -121,10 +122,10 @@ __global__ void finish_rows(const CT1D_GRID_CONSTANT FinishArguments a) {
   for (int64 tile = 0; tile < a.tiles; ++tile) {
     const RowSums& part = a.partial[row * a.tiles + tile];
     sum.y2 += part.y2;
-    sum.s2 += part.s2;
     sum.plain2 += part.plain2;
     sum.rounded2 += part.rounded2;
-    sum.count += part.count;
+    sum.expected2 += part.expected2;
+    sum.expected4 += part.expected4;
     sum.nans += part.nans;
   }
   a.rows[row] = sum;
