@@ -108,7 +108,7 @@ Expected<Timing> measure_on(CudaDevice& device, Runnable& runnable, const Measur
     }
   }
   const double estimate = first.timing().samples.back();
-  idle(pace_of(options.regime, estimate).settle_seconds);
+  idle(std::min(options.settle_seconds, pace_of(options.regime, estimate).settle_seconds));
   if (options.regime == Regime::sustained) {
     Runnable* const alone[] = {&runnable};
     if (auto loaded = load_until_settled(stopwatch, alone, estimate); !loaded) return loaded.failure();

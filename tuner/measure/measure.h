@@ -25,6 +25,7 @@ struct MeasureOptions {
   double max_seconds = 2.0;
   double cut_factor = 2.0;  // give up once certain to be this many times slower than `best_ms`
   std::optional<double> best_ms;
+  double settle_seconds = 0.5;  // most that is idled before the first sample, so that the clock recovers
 };
 
 struct Timing {

@@ -186,7 +186,8 @@ Json from(const MeasureOptions& value) {
             {"half_width", value.half_width},
             {"max_samples", value.max_samples},
             {"max_seconds", value.max_seconds},
-            {"cut_factor", value.cut_factor}};
+            {"cut_factor", value.cut_factor},
+            {"settle_seconds", value.settle_seconds}};
   if (value.best_ms) json["best_ms"] = *value.best_ms;
   return json;
 }
@@ -199,6 +200,7 @@ MeasureOptions measure_options(const Json& json) {
   json.at("max_samples").get_to(value.max_samples);
   json.at("max_seconds").get_to(value.max_seconds);
   json.at("cut_factor").get_to(value.cut_factor);
+  json.at("settle_seconds").get_to(value.settle_seconds);
   if (json.contains("best_ms")) value.best_ms = json["best_ms"].get<double>();
   return value;
 }
