@@ -148,6 +148,7 @@ std::vector<Direction> directions(const Problem& problem, Accuracy accuracy) {
   std::vector<Direction> found;
   for (const Axis axis : {Axis::width, Axis::height}) {
     for (const BiasWay way : ways) {
+      if (axis == Axis::height && way == BiasWay::fused) continue;
       found.push_back({axis, plan_backward_data(problem, axis), way});
       if (auto forward = plan_flipped_forward(problem, axis)) found.push_back({axis, std::move(*forward), way});
     }
