@@ -28,6 +28,9 @@ inline constexpr std::size_t kMaxBlockThreads = 1024;
 inline constexpr std::size_t kMaxStaticSharedBytes = 48 * 1024;
 inline constexpr std::size_t kMaxSharedBytes = 227 * 1024;  // static + dynamic, sm_90
 
+inline constexpr std::size_t kSharedGuardBytes = 4096;  // before and after each shared array
+inline constexpr std::size_t kSharedAlignment = 1024;
+
 enum class ThreadState : std::uint8_t { ready, at_barrier, in_exchange, exited };
 
 /// A CUDA thread: what the kernel sees, its fibre, and what it waits for.
@@ -63,7 +66,10 @@ class BlockRunner {
   std::optional<std::string> run(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed);
 
  private:
-  struct Head;  // the Worker that kernels see, at the start of the arena
+  struct Head : ct1d_host::Worker {  // what kernels see, at the start of the arena
+    BlockRunner* runner;
+  };
+  static_assert(sizeof(ct1d_host::Worker) + sizeof(void*) <= FibreArena::kHeadBytes);
   struct Barrier {
     unsigned expected = 0;
     std::vector<std::uint16_t> waiting;
@@ -101,7 +107,9 @@ class BlockRunner {
   bool complete_barrier(unsigned id);
   bool complete_exchange(unsigned warp, unsigned mask);
   void deliver(unsigned warp, unsigned lanes);
+  // End the calling fibre, and with it the block.
   [[noreturn]] void fail_here(const std::string& what, ct1d_host::Site site);
+  [[noreturn]] void fail_block(std::string what);
   void abandon();
   void check_shared_guards();
   std::string describe_stuck() const;

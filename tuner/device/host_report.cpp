@@ -37,6 +37,10 @@ std::string describe(const ct1d_host::Site& site) {
   return fmt::format("{}:{}", at == std::string_view::npos ? file : file.substr(at + 1), site.line);
 }
 
+bool same_place(const ct1d_host::Site& a, const ct1d_host::Site& b) {
+  return a.line == b.line && (a.file == b.file || std::string_view(a.file) == b.file);
+}
+
 std::string describe_wait(const HostThread& thread) {
   if (thread.state == ThreadState::at_barrier) {
     const std::string name = thread.barrier == 0 ? "__syncthreads()" : fmt::format("barrier {}", thread.barrier);
@@ -61,8 +65,8 @@ std::string RunningBlock::describe_fault(const void* address) const {
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)) -
                       static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dynamic_shared_->data()));
   const auto size = static_cast<std::int64_t>(dynamic_shared_->size());
-  if (offset < 0 && offset >= -4096) text += fmt::format(", {} bytes before its dynamic shared memory", -offset);
-  if (offset >= size && offset < size + 4096)
+  if (offset < 0 && offset >= -std::int64_t{kSharedGuardBytes}) text += fmt::format(", {} bytes before its dynamic shared memory", -offset);
+  if (offset >= size && offset < size + std::int64_t{kSharedGuardBytes})
     text += fmt::format(", {} bytes past the end of its {} bytes of dynamic shared memory", offset - size, size);
   return text;
 }

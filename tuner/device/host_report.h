@@ -10,6 +10,7 @@ namespace tuner {
 std::string describe(const HostKernel& kernel, ct1d_host::Dim3 block);  // "kernel<4, float>, block (1, 0, 0)"
 std::string describe(const ct1d_host::Thread& thread);                  // "thread (3, 0, 0)"
 std::string describe(const ct1d_host::Site& site);                      // "kernels/tiled/kernel.cuh:88"
+bool same_place(const ct1d_host::Site& a, const ct1d_host::Site& b);
 std::string describe_wait(const HostThread& thread);  // "__syncthreads() at kernels/tiled/kernel.cuh:88"
 
 /// While it lives, a report of the sanitizer from this OS thread is followed by a line on stderr that names kernel,
