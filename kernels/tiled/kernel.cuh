@@ -77,6 +77,9 @@ struct Instance {
     return static_cast<int>(kSpecialised ? compile_time_stage().size : s.size);
   }
 
+  /// Channels that are multiplied where that many exist.
+  __device__ static constexpr int rows(int channels) { return (channels + UNROLL - 1) / UNROLL * UNROLL; }
+
   /// Where position p of a row lies. Lanes read pieces run / 4 apart; exchanging pieces within groups of run / 4
   /// spreads any 8 such lanes over all banks.
   __device__ static constexpr int place(int p) {
@@ -114,6 +117,7 @@ struct Tile {
   int64 steps;  // stages until the sums are complete; 0 where no output or no tap is
   Chunk first_chunk;
   Source first_source;
+  int last;  // not 0: the block has no tile after this one
 };
 static_assert(sizeof(Tile) <= kTileBytes && sizeof(Stage) <= kStageBytes, "the header has to hold them");
 
@@ -168,6 +172,9 @@ template <class I>
 __device__ Tile tile_at(const RunArguments& a, const Stage& s, int64 index) {
   const Geometry& g = a.geometry;
   Tile tile{};
+  const int64 tiles = tile_count(I::tunables(), g);
+  tile.last = index + gridDim.x >= tiles;
+  if (index >= tiles) return tile;  // of an empty batch: no outputs
   const int64 ocs = oc_tiles(I::tunables(), g);
   const int64 phases = phase_count(g);
   const int64 ts = t_tiles(I::tunables(), g);
@@ -199,51 +206,41 @@ __device__ __forceinline__ void advance(Source& source, const Geometry& g, const
 }
 
 /// Rows of x by copies of 4 * kFloats bytes, a warp a row; only places in [low, high) if kChecked. Rows from `channels`
-/// on are zeros.
-template <class I, int kFloats, bool kChecked>
-__device__ __forceinline__ void copy_rows(float* target, const float* source, int64 row_stride, int channels, int rows,
+/// on are zeros up to a multiple of `unroll`; if kFull there are none.
+template <class I, int kFloats, bool kChecked, bool kFull>
+__device__ __forceinline__ void copy_rows(float* target, const float* source, int64 row_stride, int channels,
                                           const Stage& s, const Chunk& c, int thread) {
-  const int warp = thread / 32;
   const int lane = thread % 32;
+  const float* from = source + thread / 32 * row_stride + lane * kFloats;
 #pragma unroll
   for (int pass = 0; pass < (I::kIcTile + I::kWarps - 1) / I::kWarps; ++pass) {
-    const int row = pass * I::kWarps + warp;
-    if (row < rows) {
-      const float* from = source + row * row_stride + lane * kFloats;
+    const int row = pass * I::kWarps + thread / 32;
+    if ((kFull && I::kIcTile % I::kWarps == 0) || row < (kFull ? I::kIcTile : I::rows(channels))) {
       float* to = target + row * I::pitch(s);
 #pragma unroll(kChecked ? 1 : 8)
       for (int first = 0; first < I::width(s); first += 32 * kFloats) {
         const int place = first + lane * kFloats;
-        const bool exists = row < channels && (!kChecked || (place >= c.low && place < c.high));
+        const bool exists = (kFull || row < channels) && (!kChecked || (place >= c.low && place < c.high));
         if (place < I::width(s)) copy_async<4 * kFloats>(to + I::place(place), from + first, exists);
       }
     }
-  }
-}
-
-template <class I>
-__device__ __forceinline__ void copy_x(const Source& source, const Geometry& g, const Chunk& c, const Stage& s,
-                                       int channels, int rows, float* target, int thread) {
-  if (source.x_bytes == 16) {
-    copy_rows<I, 4, false>(target, source.x, g.x_row_stride, channels, rows, s, c, thread);
-  } else if (source.x_bytes == 8) {
-    copy_rows<I, 2, false>(target, source.x, g.x_row_stride, channels, rows, s, c, thread);
-  } else {
-    copy_rows<I, 1, true>(target, source.x, g.x_row_stride, channels, rows, s, c, thread);
+    from += I::kWarps * row_stride;
   }
 }
 
 /// Weights of a stage, [channel][tap][oc]. Packed ones lie in that order.
-template <class I>
-__device__ __forceinline__ void copy_w(const Source& source, const Geometry& g, const Tile& tile, const Chunk& c,
-                                       const Stage& s, int channels, int rows, float* target, int thread) {
-  const int floats = rows * I::taps(s) * I::kOcTile;
+template <class I, bool kFull>
+__device__ __forceinline__ void copy_weights(float* target, const Source& source, const Geometry& g, const Tile& tile,
+                                             int channels, const Stage& s, const Chunk& c, int thread) {
+  const int floats = (kFull ? I::kIcTile : I::rows(channels)) * I::taps(s) * I::kOcTile;
   if constexpr (I::kPacked) {
     constexpr int kFloats = I::kPackedFloats;
+    const int first = thread * kFloats;
+    const float* from = source.w + first;
+    float* to = target + first;
 #pragma unroll(I::kSpecialised ? 16 : 1)
     for (int i = 0; i < I::kIcTile * I::taps(s) * I::kOcTile; i += I::kThreads * kFloats) {
-      const int at = i + thread * kFloats;
-      if (at < floats) copy_async<4 * kFloats>(target + at, source.w + at, true);
+      if (i + first < floats) copy_async<4 * kFloats>(to + i, from + i, true);
     }
   } else {
 #pragma unroll 1
@@ -251,11 +248,24 @@ __device__ __forceinline__ void copy_w(const Source& source, const Geometry& g, 
       const int oc = i % I::kOcTile;
       const int ic = i / I::kOcTile / I::taps(s);
       const int tap = i / I::kOcTile - ic * I::taps(s);
-      const bool exists = ic < channels && tap < c.taps && tile.oc_first + oc < g.out_per_group();
+      const bool exists = (kFull || ic < channels) && tap < c.taps && tile.oc_first + oc < g.out_per_group();
       const int64 offset = (ic * g.out_per_group() + oc) * g.kernel_size + tap * tile.outputs.phase.tap_step;
       copy_async<4>(target + i, source.w + offset, exists);
     }
   }
+}
+
+template <class I, bool kFull>
+__device__ __forceinline__ void copy_stage(float* target, const Source& source, const Geometry& g, const Tile& tile,
+                                           int channels, const Stage& s, const Chunk& c, int thread) {
+  if (source.x_bytes == 16) {
+    copy_rows<I, 4, false, kFull>(target, source.x, g.x_row_stride, channels, s, c, thread);
+  } else if (source.x_bytes == 8) {
+    copy_rows<I, 2, false, kFull>(target, source.x, g.x_row_stride, channels, s, c, thread);
+  } else {
+    copy_rows<I, 1, true, kFull>(target, source.x, g.x_row_stride, channels, s, c, thread);
+  }
+  copy_weights<I, kFull>(target + I::x_size(s), source, g, tile, channels, s, c, thread);
 }
 
 template <class I>
@@ -408,14 +418,13 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
   const int lane = thread % 32;
   const int tx = warp % (BLOCK_X / WARP_T) * WARP_T + lane % WARP_T;
   const int ty = warp / (BLOCK_X / WARP_T) * (32 / WARP_T) + lane / WARP_T;
-  const int64 tiles = tile_count(I::tunables(), g);
   Tile& tile = *reinterpret_cast<Tile*>(shared);
   Stage& s = *reinterpret_cast<Stage*>(shared + kTileBytes);
   Note* const notes = reinterpret_cast<Note*>(shared + kTileBytes + kStageBytes);
   float* const buffers = reinterpret_cast<float*>(shared + header_bytes(I::tunables()));
 
   if (!I::kSpecialised && thread == 0) s = stage_of(I::tunables(), chunk_taps(I::tunables(), g), x_step(g));
-  for (int64 index = blockIdx.x; index < tiles; index += gridDim.x) {
+  for (int64 index = blockIdx.x;; index += gridDim.x) {
     if (thread == 0) tile = tile_at<I>(a, s, index);
     __syncthreads();
     float sum[I::kOcs][I::kTs] = {};
@@ -432,11 +441,13 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
       }
       if (step + STAGES - 1 < steps) {
         const int channels = static_cast<int>(min_of(left, IC_TILE));
-        const int rows = (channels + UNROLL - 1) / UNROLL * UNROLL;
-        float* x = buffers + filled * I::size(s);
-        copy_x<I>(source, g, chunk, s, channels, rows, x, thread);
-        copy_w<I>(source, g, tile, chunk, s, channels, rows, x + I::x_size(s), thread);
-        if (thread == 0) notes[filled] = {rows, chunk.taps, chunk.low, chunk.high, chunk.edge};
+        float* target = buffers + filled * I::size(s);
+        if (channels == IC_TILE) {
+          copy_stage<I, true>(target, source, g, tile, channels, s, chunk, thread);
+        } else {
+          copy_stage<I, false>(target, source, g, tile, channels, s, chunk, thread);
+        }
+        if (thread == 0) notes[filled] = {I::rows(channels), chunk.taps, chunk.low, chunk.high, chunk.edge};
         filled = filled + 1 < STAGES ? filled + 1 : 0;
         left -= IC_TILE;
         if (left > 0) {
@@ -460,6 +471,7 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
       }
     }
     store<I>(a, tile, sum, tx, ty);
+    if (tile.last != 0) break;
     __syncthreads();  // all have read this tile's description and last stage before the next ones replace them
   }
 }
