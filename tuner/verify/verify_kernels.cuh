@@ -134,7 +134,7 @@ __global__ void finish_rows(const CT1D_GRID_CONSTANT FinishArguments a) {
 /// One block a row.
 template <class Element>
 __global__ void compare(const CT1D_GRID_CONSTANT CompareArguments a) {
-  __shared__ alignas(16) unsigned char storage[kThreads * sizeof(RowVerdict)];  // without constructors
+  alignas(16) __shared__ unsigned char storage[kThreads * sizeof(RowVerdict)];  // without constructors
   RowVerdict* verdicts = reinterpret_cast<RowVerdict*>(storage);
   const Format format = format_of(a.storage);
   const int64 row = static_cast<int64>(blockIdx.x) * a.length_out;
@@ -144,7 +144,7 @@ __global__ void compare(const CT1D_GRID_CONSTANT CompareArguments a) {
   verdicts[threadIdx.x] = mine;
   for (int half = kThreads / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.x < half) merge(verdicts[threadIdx.x], verdicts[threadIdx.x + half]);
+    if (threadIdx.x < static_cast<unsigned>(half)) merge(verdicts[threadIdx.x], verdicts[threadIdx.x + half]);
   }
   if (threadIdx.x == 0) a.rows[blockIdx.x] = verdicts[0];
 }
