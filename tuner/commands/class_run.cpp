@@ -81,8 +81,7 @@ class ClassRun {
         name_(problem.name),
         context_{problem.problem, accuracy, session.target.environment.device},
         allowance_(allowance),
-        measure_(measure_options(session.config.measure)),
-        start_(Clock::now()) {
+        measure_(measure_options(session.config.measure)) {
     record_.accuracy = accuracy;
   }
 
@@ -160,6 +159,7 @@ class ClassRun {
     const std::size_t limit =
         allowance_.evaluations ? std::min(total, static_cast<std::size_t>(*allowance_.evaluations)) : total;
     session_.progress.begin(fmt::format("{} {}", name_, to_string(context_.accuracy)), limit, allowance_.seconds);
+    start_ = Clock::now();
     std::deque<Pending> pipeline;
     std::size_t asked = 0;
     while (!stopped() && !out_of_time()) {
@@ -176,6 +176,7 @@ class ClassRun {
       strategy->tell(finish(std::move(next)));
     }
     for (const Pending& pending : pipeline) strategy->abandon(pending.proposal);
+    session_.searched_seconds += std::chrono::duration<double>(Clock::now() - start_).count();
     session_.progress.end();
   }
 

@@ -15,8 +15,6 @@
 namespace tuner {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -66,13 +64,11 @@ void apply_flags(Config& config, const TuneOptions& options) {
 }
 
 /// An even share of what is left of the run's budget.
-Allowance share(const Config& config, Clock::time_point start, std::int64_t evaluated, std::size_t pairs_left) {
+Allowance share(const Config& config, double searched_seconds, std::int64_t evaluated, std::size_t pairs_left) {
   Allowance allowance;
   const auto pairs = static_cast<double>(pairs_left);
-  if (config.search.budget_seconds) {
-    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
-    allowance.seconds = std::max(0.0, *config.search.budget_seconds - spent) / pairs;
-  }
+  if (config.search.budget_seconds)
+    allowance.seconds = std::max(0.0, *config.search.budget_seconds - searched_seconds) / pairs;
   if (config.search.budget_evaluations)
     allowance.evaluations = std::max<std::int64_t>(
         0, (*config.search.budget_evaluations - evaluated) / static_cast<std::int64_t>(pairs_left));
@@ -155,16 +151,15 @@ int tune(const TuneOptions& options, const Settings& settings) {
 
   std::size_t pairs_left = config.problems.size() * config.classes.size();
   say_what_comes(progress, config, target, pairs_left);
-  const auto start = Clock::now();
   std::int64_t evaluated = 0;
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
       if (interrupt_signal() != 0) break;
-      const Allowance allowance = share(config, start, evaluated, pairs_left--);
+      const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left--);
       result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
-      result.search_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      result.search_seconds = session.searched_seconds;
       result.interrupted = interrupt_signal() != 0;
       write_result(result, folder);  // each pair's numbers are safe before the next begins
     }
@@ -172,8 +167,8 @@ int tune(const TuneOptions& options, const Settings& settings) {
   result.interrupted = interrupt_signal() != 0;
   const auto [result_path, best_path] = write_result(result, folder);
 
-  fmt::print("{}\nResult: {}\nBest:   {}\nAgain:  {}\n", report_table({result}, settings.color), result_path.string(),
-             best_path.string(), options.reproduce);
+  fmt::print("{}\nResult: {}\nBest:   {}\n", report_table({result}, settings.color), result_path.string(),
+             best_path.string());
   if (result.interrupted) {
     progress.note("Interrupted: everything measured so far is in the result.");
     throw Interrupted{interrupt_signal()};
