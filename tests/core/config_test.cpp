@@ -50,7 +50,7 @@ TEST(Config, DefaultsAreThoseOfTheContract) {
   EXPECT_EQ(config.search.budget_seconds, std::nullopt);
   EXPECT_EQ(config.measure.half_width, 0.005);
   EXPECT_THAT(config.baselines, ElementsAre("cudnn", "cublas_shift_add"));
-  EXPECT_EQ(config.cudnn.workspace_mib, 4096);
+  EXPECT_EQ(config.cudnn.workspace_mib, 16384);
   EXPECT_EQ(config.out, "results/local");
   EXPECT_EQ(config.text, good_configs()[0]);
 }

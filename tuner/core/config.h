@@ -45,7 +45,7 @@ struct MeasureConfig {
 };
 
 struct CudnnOptions {
-  std::int64_t workspace_mib = 4096;
+  std::int64_t workspace_mib = 16384;
   bool deterministic = false;
 };
 
