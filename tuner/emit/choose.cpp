@@ -12,13 +12,13 @@ namespace {
 /// The family's own configuration with the variant's values: checks names, and fills in what an older result lacks.
 Configuration complete(const Family& family, const BuildContext& context, const Variant& variant) {
   Configuration configuration = family.default_configuration(context);
-  for (const auto& [name, value] : variant.tunables) {
+  for (const auto& chosen : variant.tunables) {
     const auto place = std::find_if(configuration.begin(), configuration.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
+                                    [&](const auto& entry) { return entry.first == chosen.first; });
     if (place == configuration.end())
-      throw UsageError(
-          fmt::format("the result's family {} has a tunable {} that this program does not know", variant.family, name));
-    place->second = value;
+      throw UsageError(fmt::format("the result's family {} has a tunable {} that this program does not know",
+                                   variant.family, chosen.first));
+    place->second = chosen.second;
   }
   return configuration;
 }

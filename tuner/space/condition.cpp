@@ -2,157 +2,14 @@
 #include <muParser.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <map>
 #include <memory>
 
+#include "tuner/space/expression.h"
 #include "tuner/space/space.h"
 
 namespace tuner {
 namespace {
-
-[[noreturn]] void refuse(const std::string& expression, const std::string& fault) {
-  throw UsageError(fmt::format("restrict: \"{}\": {}", expression, fault));
-}
-
-/// An expression in muParser's spelling, every token at the place where the user wrote it, and the names it uses.
-struct Translation {
-  std::string text;
-  std::vector<std::string> names;     // variables in order of appearance, "block.x" as block_x
-  std::vector<std::string> literals;  // quoted names; literal i stands in the text as the number i
-};
-
-const char* const kFunctions[] = {"min", "max", "abs", "floor", "ceil"};
-
-/// Refuses what muParser knows and a condition must not do (assignment, ?:), and chained comparisons, which would not
-/// mean what they say.
-class Translator {
- public:
-  explicit Translator(const std::string& expression) : text_(expression) { result_.text = expression; }
-
-  Translation translate() {
-    compared_.push_back(false);
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (std::isspace(static_cast<unsigned char>(c)))
-        result_.text[at_++] = ' ';
-      else if (std::isalpha(static_cast<unsigned char>(c)) || c == '_')
-        word();
-      else if (std::isdigit(static_cast<unsigned char>(c)) || c == '.')
-        number();
-      else if (c == '"' || c == '\'')
-        literal(c);
-      else
-        symbol();
-    }
-    return std::move(result_);
-  }
-
- private:
-  void put(std::size_t length, std::string_view spelling) {
-    for (std::size_t i = 0; i < length; ++i) result_.text[at_ + i] = i < spelling.size() ? spelling[i] : ' ';
-    at_ += length;
-  }
-
-  void word() {
-    std::size_t end = at_;
-    while (end < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' ||
-            (text_[end] == '.' && end + 1 < text_.size() && std::isalpha(static_cast<unsigned char>(text_[end + 1])))))
-      ++end;
-    std::string name = text_.substr(at_, end - at_);
-    if (name == "and" || name == "or") {
-      compared_.back() = false;
-      return put(name.size(), name == "and" ? "&&" : "||");
-    }
-    if (name == "not") return put(3, "~");
-    std::replace(name.begin(), name.end(), '.', '_');
-    put(name.size(), name);
-    if (std::find(std::begin(kFunctions), std::end(kFunctions), name) != std::end(kFunctions)) return;
-    if (std::find(result_.names.begin(), result_.names.end(), name) == result_.names.end())
-      result_.names.push_back(name);
-  }
-
-  void number() {
-    std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '.')) ++end;
-    const std::string digits = text_.substr(at_, end - at_);
-    if (digits.find_first_not_of("0123456789.") != std::string::npos ||
-        std::count(digits.begin(), digits.end(), '.') > 1 || digits == ".")
-      refuse(text_, fmt::format("\"{}\" at column {} is not a number", digits, at_ + 1));
-    at_ = end;
-  }
-
-  void literal(char quote) {
-    const std::size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string::npos) refuse(text_, fmt::format("the quote at column {} is not closed", at_ + 1));
-    const std::string name = text_.substr(at_ + 1, end - at_ - 1);
-    const auto known = std::find(result_.literals.begin(), result_.literals.end(), name);
-    const std::string id = std::to_string(known - result_.literals.begin());
-    if (known == result_.literals.end()) result_.literals.push_back(name);
-    if (id.size() > end - at_ + 1) refuse(text_, "too many quoted names");
-    put(end - at_ + 1, id);
-  }
-
-  void symbol() {
-    static const char* const two[] = {"==", "!=", "<=", ">=", "&&", "||"};
-    const std::string_view rest = std::string_view(text_).substr(at_);
-    for (const char* operation : two) {
-      if (rest.substr(0, 2) != operation) continue;
-      if (rest[0] == '&' || rest[0] == '|')
-        compared_.back() = false;
-      else
-        compare();
-      at_ += 2;
-      return;
-    }
-    switch (rest[0]) {
-      case '<':
-      case '>':
-        compare();
-        break;
-      case '(':
-        compared_.push_back(false);
-        break;
-      case ')':
-        if (compared_.size() == 1) refuse(text_, fmt::format("\")\" at column {} closes nothing", at_ + 1));
-        compared_.pop_back();
-        break;
-      case ',':
-        compared_.back() = false;
-        break;
-      case '+':
-      case '-':
-      case '*':
-      case '/':
-      case '%':
-      case '!':
-        break;
-      case '=':
-        refuse(text_, fmt::format("\"=\" at column {}: equality is ==", at_ + 1));
-      default:
-        refuse(text_,
-               fmt::format(
-                   "unexpected {} at column {}; allowed are tunables, numbers, quoted names, ( ) , + - * / % "
-                   "== != < <= > >= and or not",
-                   std::isprint(static_cast<unsigned char>(rest[0])) ? fmt::format("\"{}\"", rest[0]) : "character",
-                   at_ + 1));
-    }
-    ++at_;
-  }
-
-  void compare() {
-    if (compared_.back())
-      refuse(text_, fmt::format("comparisons cannot be chained (column {}): write a <= b and b <= c", at_ + 1));
-    compared_.back() = true;
-  }
-
-  const std::string& text_;
-  std::size_t at_ = 0;
-  std::vector<bool> compared_;  // by depth of parentheses: a comparison stands since the last and, or, comma
-  Translation result_;
-};
 
 double remainder_of(double a, double b) { return std::fmod(a, b); }
 double not_of(double a) { return a == 0 ? 1 : 0; }
@@ -187,9 +44,9 @@ struct Parsed {
       parser.SetExpr(translation.text);
       int results = 0;
       parser.Eval(results);
-      if (results != 1) refuse(expression, "several values; one condition is expected");
+      if (results != 1) refuse_condition(expression, "several values; one condition is expected");
     } catch (const mu::ParserError& error) {
-      refuse(expression, fault_of(error, expression));
+      refuse_condition(expression, fault_of(error, expression));
     }
   }
 
@@ -272,8 +129,8 @@ void check_literals(const std::string& expression, const Translation& translatio
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   for (const std::string& literal : translation.literals)
     if (!std::binary_search(allowed.begin(), allowed.end(), literal))
-      refuse(expression, fmt::format("\"{}\" is no value of a tunable in it{}{}", literal,
-                                     allowed.empty() ? "" : "; allowed: ", fmt::join(allowed, ", ")));
+      refuse_condition(expression, fmt::format("\"{}\" is no value of a tunable in it{}{}", literal,
+                                               allowed.empty() ? "" : "; allowed: ", fmt::join(allowed, ", ")));
 }
 
 Constraint bind(const std::string& expression, const Translation& translation, const std::vector<Tunable>& tunables) {
@@ -281,7 +138,8 @@ Constraint bind(const std::string& expression, const Translation& translation, c
   Constraint constraint;
   for (const std::string& name : translation.names) {
     const std::optional<Source> source = source_of(name, tunables);
-    if (!source) refuse(expression, fmt::format("no tunable is called {}; there are {}", name, list_of(tunables)));
+    if (!source)
+      refuse_condition(expression, fmt::format("no tunable is called {}; there are {}", name, list_of(tunables)));
     sources.push_back(*source);
     const std::string& read = tunables[source->axis].name;
     if (std::find(constraint.reads.begin(), constraint.reads.end(), read) == constraint.reads.end())
@@ -301,7 +159,7 @@ Constraint bind(const std::string& expression, const Translation& translation, c
 }  // namespace
 
 Condition::Condition(const std::string& expression, const std::vector<Tunable>& tunables) {
-  const Translation translation = Translator(expression).translate();
+  const Translation translation = translate(expression);
   constraint_ = bind(expression, translation, tunables);
   check_literals(expression, translation, {tunables});
 }
@@ -310,7 +168,7 @@ std::vector<std::vector<Constraint>> bind_conditions(const std::vector<std::stri
                                                      const std::vector<std::vector<Tunable>>& families) {
   std::vector<std::vector<Constraint>> bound(families.size());
   for (const std::string& expression : expressions) {
-    const Translation translation = Translator(expression).translate();
+    const Translation translation = translate(expression);
     (void)Parsed(expression, translation);  // its syntax counts even where it applies to no family
     for (const std::string& name : translation.names) {
       const bool known = std::any_of(families.begin(), families.end(),
@@ -321,7 +179,7 @@ std::vector<std::vector<Constraint>> bind_conditions(const std::vector<std::stri
         for (const Tunable& tunable : tunables)
           if (std::none_of(all.begin(), all.end(), [&](const Tunable& t) { return t.name == tunable.name; }))
             all.push_back(tunable);
-      refuse(expression, fmt::format("no family has a tunable {}; there are {}", name, list_of(all)));
+      refuse_condition(expression, fmt::format("no family has a tunable {}; there are {}", name, list_of(all)));
     }
     check_literals(expression, translation, families);
     for (std::size_t i = 0; i < families.size(); ++i) {

@@ -29,7 +29,7 @@ std::uint64_t product_of(const std::vector<Tunable>& tunables) {
 class Sampler {
  public:
   static constexpr std::uint64_t kPrefixes = 1'000'000;
-  static constexpr std::uint64_t kDraws = 20'000'000;  // at most, so that a space with hardly a valid one ends
+  static constexpr std::uint64_t kDraws = 8'000'000;  // at most, so that a space with hardly a valid one ends
 
   explicit Sampler(Walk& walk) : walk_(walk), depth_(walk.depth_within(kPrefixes)) {
     walk_.enumerate(depth_, prefixes_);
