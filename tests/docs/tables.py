@@ -1,0 +1,201 @@
+"""Regenerates the figures in README.md and docs/PERFORMANCE.md from the files under results/.
+
+    tables.py --tuner build/release/bin/tuner            fails if a document differs from what results/ says
+    tables.py --tuner build/release/bin/tuner --update   writes the documents anew
+
+A block stands between two lines `<!-- NAME: from RESULT -->` and `<!-- end -->`; BLOCKS makes its text.
+"""
+
+import argparse
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = ["README.md", "docs/PERFORMANCE.md"]
+BLOCK = re.compile(r"(?P<begin><!-- (?P<name>[\w-]+): from (?P<result>\S+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
+LEAST_BLOCKS = {"README.md": 3, "docs/PERFORMANCE.md": 3}  # a document that lost its markers proves nothing
+VARIANTS_SHOWN = 8
+ROUTES_SHOWN = 3
+
+
+class Fault(Exception):
+    """What is wrong with a document or result, in a line."""
+
+
+def ms(time, interval=True):
+    text = f"{time['median']:#.4g}"
+    if interval and time["low"] is not None and time["high"] is not None:
+        text += f" [{time['low']:#.4g}, {time['high']:#.4g}]"
+    return text
+
+
+def timed(records, valid=("ok",)):
+    """Records that were timed and are right, fastest first."""
+    chosen = [r for r in records if r["outcome"] in valid and r.get("time_ms")]
+    return sorted(chosen, key=lambda r: r["time_ms"]["median"])
+
+
+def classes_of(result):
+    return [(problem, record) for problem in result["problems"] for record in problem["classes"]]
+
+
+def tunables(variant):
+    def text(value):
+        return "x".join(str(v) for v in value) if isinstance(value, list) else str(value)
+
+    return variant["family"] + " " + " ".join(f"{k}={text(v)}" for k, v in variant["tunables"].items())
+
+
+def representative(record, name):
+    """The route that stands for a baseline, or None."""
+    return next((b for b in record["baselines"] if b["name"] == name and b.get("best_of_its_name")), None)
+
+
+def table(header, rows):
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in [header, ["---"] * len(header), *rows])
+
+
+def conditions(result, record):
+    e = result["environment"]
+    time = timed(record["variants"])[0]["time_ms"]
+    return (
+        f"{result['started'][:10]}, one {e['gpu']} ({e['sm_count']} SMs, driver {e['driver']}, {e['power_limit_w']:.0f} W), "
+        f"CUDA {e['cuda']}, L2 {time['l2']}, {time['regime']}; tuner {result['tool']['version']} ({result['tool']['commit']})"
+    )
+
+
+def against(record, name):
+    """A baseline's time and how it compares with our best variant of the same class."""
+    route = representative(record, name)
+    if route is None:
+        return "none"
+    text = f"{ms(route['time_ms'], False)} ms"
+    ratio = next((r for r in record["ratios"] if r["baseline"] == name), None)
+    return text + (f", {ratio['ratio']:.3f}x [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else "")
+
+
+def default_class(problem, record, ours):
+    """PyTorch runs cuDNN in TF32 unless told otherwise: what class fp32 is up against. Other rounds, hence the ~."""
+    default = next((c for c in problem["classes"] if c["class"] == "tf32"), None)
+    route = representative(default, "cudnn") if default else None
+    if record["class"] == "tf32":
+        return "as cuDNN in this row"
+    if record["class"] != "fp32" or not route or not ours:
+        return "-"
+    return f"{ms(route['time_ms'], False)} ms, ~{route['time_ms']['median'] / ours[0]['time_ms']['median']:.3f}x"
+
+
+def summary_table(result):
+    rows = []
+    for problem, record in classes_of(result):
+        ours = timed(record["variants"])
+        row = [record["class"], f"**{ms(ours[0]['time_ms'])} ms** ({ours[0]['family']})" if ours else "nothing valid"]
+        row += [against(record, "cudnn"), against(record, "cublas_shift_add")]
+        rows.append([*row, default_class(problem, record, ours)])
+    header = ["class", "ours, median [95 %]", "cuDNN's best route", "cuBLAS, shift and add", "PyTorch's default class: cuDNN in TF32"]
+    return table(header, rows) + f"\nMeasured {conditions(result, classes_of(result)[0][1])}.\n"
+
+
+def variants_table(result):
+    """The fastest variants of each class, run-off times where they took part in one."""
+    rows = []
+    for _, record in classes_of(result):
+        for variant in timed(record["variants"])[:VARIANTS_SHOWN]:
+            time = variant["time_ms"]
+            share = variant["model"]["lower_bound_ms"] / time["median"]
+            errors = variant["errors"]
+            rows.append(
+                [record["class"], ms(time), str(len(time["samples"])), f"{100 * share:.0f} %", str(variant["registers"]),
+                 f"{variant['shared_bytes'] / 1024:.1f}", f"{100 * variant['occupancy']:.0f} %",
+                 f"{errors['element']:.2f}, {errors['row']:.2f}", tunables(variant)]
+            )
+    header = ["class", "median ms [95 %]", "samples", "of limit", "registers", "shared KiB", "occupancy",
+              "error / bound: element, row", "variant"]
+    return table(header, rows)
+
+
+def routes_table(result):
+    """The fastest routes of each baseline and direction."""
+    rows = []
+    for _, record in classes_of(result):
+        for name in dict.fromkeys(b["name"] for b in record["baselines"]):
+            mine = timed([b for b in record["baselines"] if b["name"] == name])
+            for direction in dict.fromkeys(b["route"].split(",")[0] for b in mine):
+                for route in [b for b in mine if b["route"].split(",")[0] == direction][:ROUTES_SHOWN]:
+                    engine = " ".join(filter(None, [route["engine"], route["knobs"]]))
+                    rows.append([record["class"], name, route["route"], engine, f"{route['workspace_bytes'] / 2**20:.0f}",
+                                 f"{ms(route['time_ms'])}"])
+    return table(["class", "baseline", "route", "engine", "workspace MiB", "median ms [95 %]"], rows)
+
+
+def counts_table(result):
+    rows = []
+    for _, record in classes_of(result):
+        outcomes = [v["outcome"] for v in record["variants"]]
+        rows.append([record["class"], f"{record.get('space_size', 0):,}", str(len(outcomes)),
+                     ", ".join(f"{outcomes.count(o)} {o}" for o in dict.fromkeys(outcomes)),
+                     f"{sum(record.get('rejections', {}).values()):,}", str(len(record["baselines"]))])
+    return table(["class", "valid configurations", "tried", "outcomes", "refused unbuilt", "vendor routes recorded"], rows)
+
+
+BLOCKS = {"summary": summary_table, "variants": variants_table, "routes": routes_table, "counts": counts_table}
+
+
+def report_block(tuner, path):
+    """`tuner report` up to the details, each line whole."""
+    done = subprocess.run([tuner, "report", path], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Fault(f"tuner report {path}: exit {done.returncode}: {done.stderr.strip()}")
+    head = done.stdout.split("\n\n")[:2]  # machine, then the table
+    return f"```\n$ tuner report {path}\n" + "\n\n".join(head) + "\n...\n```\n"
+
+
+def block_text(name, path, tuner):
+    if not (ROOT / path).is_file():
+        raise Fault(f"{path} is missing: the documents' figures come from it")
+    if name == "report":
+        return report_block(tuner, path)
+    if name not in BLOCKS:
+        raise Fault(f"no block is called {name}: there are report, {', '.join(BLOCKS)}")
+    result = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    return BLOCKS[name](result)
+
+
+def regenerated(document, tuner):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    count = len(BLOCK.findall(text))
+    if count < LEAST_BLOCKS[document]:
+        raise Fault(f"{document}: {count} generated blocks, at least {LEAST_BLOCKS[document]} expected")
+    return text, BLOCK.sub(lambda m: m["begin"] + block_text(m["name"], m["result"], tuner) + m["end"], text)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--tuner", required=True, help="the program")
+    arguments.add_argument("--update", action="store_true", help="write the documents instead of comparing them")
+    options = arguments.parse_args()
+    tuner = str(pathlib.Path(options.tuner).resolve())
+    differ = False
+    for document in DOCUMENTS:
+        try:
+            before, after = regenerated(document, tuner)
+        except Fault as fault:
+            print(f"{document}: {fault}")
+            differ = True
+            continue
+        if options.update and before != after:
+            (ROOT / document).write_text(after, encoding="utf-8")
+            print(f"{document}: written")
+        elif before != after:
+            differ = True
+            print("".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), document, "from results/")))
+            print(f"{document} differs from results/: python3 tests/docs/tables.py --tuner {options.tuner} --update")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
