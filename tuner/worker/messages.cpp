@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "tuner/core/problem_json.h"
+
 namespace tuner::messages {
 namespace {
 
@@ -21,44 +23,6 @@ double number(const Json& json) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-Json from(const Value& value) {
-  if (const auto* block = std::get_if<Block>(&value)) return Json::array({block->x, block->y});
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-  return std::get<std::string>(value);
-}
-
-Value value_of(const Json& json) {
-  if (json.is_array()) return Block{json[0].get<int>(), json[1].get<int>()};
-  if (json.is_string()) return json.get<std::string>();
-  return json.get<std::int64_t>();
-}
-
-/// One list of a struct's numeric and text fields drives both directions.
-template <class Facts, class Visitor>
-void visit_facts(Facts& facts, Visitor&& visit) {
-  visit("name", facts.name);
-  visit("arch", facts.arch);
-  visit("compute_major", facts.compute_major);
-  visit("compute_minor", facts.compute_minor);
-  visit("sm_count", facts.sm_count);
-  visit("max_threads_per_block", facts.max_threads_per_block);
-  visit("max_threads_per_sm", facts.max_threads_per_sm);
-  visit("max_blocks_per_sm", facts.max_blocks_per_sm);
-  visit("registers_per_sm", facts.registers_per_sm);
-  visit("max_registers_per_thread", facts.max_registers_per_thread);
-  visit("shared_per_sm", facts.shared_per_sm);
-  visit("shared_per_block_optin", facts.shared_per_block_optin);
-  visit("shared_reserved_per_block", facts.shared_reserved_per_block);
-  visit("l2_bytes", facts.l2_bytes);
-  visit("memory_bytes", facts.memory_bytes);
-  visit("sm_clock_mhz", facts.sm_clock_mhz);
-  visit("memory_gbps", facts.memory_gbps);
-  visit("fp32_tflops", facts.fp32_tflops);
-  visit("tf32_tflops", facts.tf32_tflops);
-  visit("fp16_tflops", facts.fp16_tflops);
-  visit("measured", facts.measured);
-}
-
 template <class Environment, class Visitor>
 void visit_environment(Environment& environment, Visitor&& visit) {
   visit("uuid", environment.uuid);
@@ -71,21 +35,6 @@ void visit_environment(Environment& environment, Visitor&& visit) {
   visit("sm_clock_mhz_now", environment.sm_clock_mhz_now);
   visit("other_processes", environment.other_processes);
   visit("warnings", environment.warnings);
-}
-
-template <class Problem, class Visitor>
-void visit_problem(Problem& problem, Visitor&& visit) {
-  visit("batch", problem.batch);
-  visit("in_channels", problem.in_channels);
-  visit("out_channels", problem.out_channels);
-  visit("kernel_size", problem.kernel_size);
-  visit("stride", problem.stride);
-  visit("padding", problem.padding);
-  visit("output_padding", problem.output_padding);
-  visit("dilation", problem.dilation);
-  visit("groups", problem.groups);
-  visit("bias", problem.bias);
-  visit("length", problem.length);
 }
 
 template <class Unit, class Visitor>
@@ -116,27 +65,21 @@ struct Reader {
 
 }  // namespace
 
-Json from(const Problem& value) {
-  Writer writer;
-  visit_problem(value, writer);
-  return writer.json;
-}
+Json from(const Problem& value) { return problem_json(value); }
 
-Problem problem(const Json& json) {
-  Problem value;
-  visit_problem(value, Reader{json});
-  return value;
-}
+Problem problem(const Json& json) { return read_problem(Node(json, "worker message")); }
 
 Json from(const DeviceFacts& value) {
   Writer writer;
   visit_facts(value, writer);
+  writer("measured", value.measured);
   return writer.json;
 }
 
 DeviceFacts device_facts(const Json& json) {
   DeviceFacts value;
   visit_facts(value, Reader{json});
+  json.at("measured").get_to(value.measured);
   return value;
 }
 
@@ -156,13 +99,14 @@ Environment environment(const Json& json) {
 
 Json from(const Variant& value) {
   Json tunables = Json::object();
-  for (const auto& [name, entry] : value.tunables) tunables[name] = from(entry);
+  for (const auto& [name, entry] : value.tunables) tunables[name] = value_json(entry);
   return {{"family", value.family}, {"tunables", std::move(tunables)}};
 }
 
 Variant variant(const Json& json) {
   Variant value{json.at("family").get<std::string>(), {}};
-  for (const auto& [name, entry] : json.at("tunables").items()) value.tunables.emplace_back(name, value_of(entry));
+  for (const auto& [name, entry] : json.at("tunables").items())
+    value.tunables.emplace_back(name, read_value(Node(entry, "worker message")));
   return value;
 }
 
