@@ -37,6 +37,7 @@ bool is_described_elsewhere(const std::string& key) {
 }
 
 void collect(const Json& json, Keys& keys) {
+  if (!json.is_structured()) return;
   for (const auto& [key, value] : json.items()) {
     if (json.is_object()) keys.insert(key);
     if (!(json.is_object() && is_described_elsewhere(key))) collect(value, keys);

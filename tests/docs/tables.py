@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "docs/PERFORMANCE.md"]
 BLOCK = re.compile(r"(?P<begin><!-- (?P<name>[\w-]+): from (?P<result>\S+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
-LEAST_BLOCKS = {"README.md": 3, "docs/PERFORMANCE.md": 3}  # a document that lost its markers proves nothing
+LEAST_BLOCKS = {"README.md": 4, "docs/PERFORMANCE.md": 3}  # a document that lost its markers proves nothing
 VARIANTS_SHOWN = 8
 ROUTES_SHOWN = 3
 
@@ -59,9 +59,12 @@ def table(header, rows):
     return "".join("| " + " | ".join(cells) + " |\n" for cells in [header, ["---"] * len(header), *rows])
 
 
-def conditions(result, record):
+def conditions(result):
     e = result["environment"]
-    time = timed(record["variants"])[0]["time_ms"]
+    ours = next((v for _, record in classes_of(result) for v in timed(record["variants"])), None)
+    if ours is None:
+        raise Fault("the result holds no variant that is right and timed")
+    time = ours["time_ms"]
     return (
         f"{result['started'][:10]}, one {e['gpu']} ({e['sm_count']} SMs, driver {e['driver']}, {e['power_limit_w']:.0f} W), "
         f"CUDA {e['cuda']}, L2 {time['l2']}, {time['regime']}; tuner {result['tool']['version']} ({result['tool']['commit']})"
@@ -97,7 +100,29 @@ def summary_table(result):
         row += [against(record, "cudnn"), against(record, "cublas_shift_add")]
         rows.append([*row, default_class(problem, record, ours)])
     header = ["class", "ours, median [95 %]", "cuDNN's best route", "cuBLAS, shift and add", "PyTorch's default class: cuDNN in TF32"]
-    return table(header, rows) + f"\nMeasured {conditions(result, classes_of(result)[0][1])}.\n"
+    return table(header, rows) + f"\nMeasured {conditions(result)}.\n"
+
+
+def verdict(record):
+    """Who is faster in a class, in words, and whether the interval says so."""
+    ours = timed(record["variants"])
+    rivals = timed([b for b in record["baselines"] if b.get("best_of_its_name")])
+    if not ours or not rivals:
+        return f"{record['class']}: nothing to compare"
+    rival = rivals[0]
+    ratio = next((r for r in record["ratios"] if r["baseline"] == rival["name"]), None)
+    if ratio is None or ratio["low"] is None or ratio["high"] is None:
+        return f"{record['class']}: not compared with {rival['name']} in interleaved rounds"
+    name = f"{rival['name']} ({rival['route']})"
+    if ratio["low"] > 1:
+        return f"{record['class']}: ours ({ours[0]['family']}) is {100 * (ratio['ratio'] - 1):.1f} % faster than the best vendor route, {name}"
+    if ratio["high"] < 1:
+        return f"{record['class']}: **we lose**: {name} takes {100 * ratio['ratio']:.1f} % of our time"
+    return f"{record['class']}: cannot be told from the best vendor route, {name}"
+
+
+def verdicts(result):
+    return "".join(f"- {verdict(record)}.\n" for _, record in classes_of(result))
 
 
 def variants_table(result):
@@ -111,7 +136,7 @@ def variants_table(result):
             rows.append(
                 [record["class"], ms(time), str(len(time["samples"])), f"{100 * share:.0f} %", str(variant["registers"]),
                  f"{variant['shared_bytes'] / 1024:.1f}", f"{100 * variant['occupancy']:.0f} %",
-                 f"{errors['element']:.2f}, {errors['row']:.2f}", tunables(variant)]
+                 f"{errors['element']:.2g}, {errors['row']:.2g}", tunables(variant)]
             )
     header = ["class", "median ms [95 %]", "samples", "of limit", "registers", "shared KiB", "occupancy",
               "error / bound: element, row", "variant"]
@@ -142,7 +167,7 @@ def counts_table(result):
     return table(["class", "valid configurations", "tried", "outcomes", "refused unbuilt", "vendor routes recorded"], rows)
 
 
-BLOCKS = {"summary": summary_table, "variants": variants_table, "routes": routes_table, "counts": counts_table}
+BLOCKS = {"summary": summary_table, "verdicts": verdicts, "variants": variants_table, "routes": routes_table, "counts": counts_table}
 
 
 def report_block(tuner, path):
