@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuner/family/lower_bound.h"
+
 namespace tuner {
 namespace {
 
@@ -22,13 +24,7 @@ std::string_view to_string(L2 l2) { return l2 == L2::cold ? "cold" : "warm"; }
 std::string_view to_string(Regime regime) { return regime == Regime::burst ? "burst" : "sustained"; }
 
 double lower_bound_ms(const Work& work, const DeviceFacts& device, L2 l2) {
-  const auto ms = [](double operations, double tera) { return tera > 0 ? operations / (tera * 1e9) : 0; };
-  const double fp32 = ms(work.fma_fp32, device.fp32_tflops);
-  const double tensor = ms(work.tensor_tf32, device.tf32_tflops) + ms(work.tensor_fp16, device.fp16_tflops);
-  double memory = 0;
-  if (l2 == L2::cold && device.memory_gbps > 0)  // as much as fits L2 of what was written may still be there
-    memory = std::max(0.0, work.bytes - static_cast<double>(device.l2_bytes)) / (device.memory_gbps * 1e6);
-  return std::max({fp32, tensor, memory});
+  return lower_bound_ms(work, device, l2 == L2::cold);
 }
 
 bool certainly_slower(std::span<const double> samples, double best_ms, double factor) {
