@@ -92,10 +92,11 @@ class ClassRun {
                                        summary(context_.problem), record_.space_size));
     if (context_.problem.batch == 0) return record_;  // an empty result: nothing to run
     if (session_.target.measured()) {
-      if (!load(Values::normal, session_.config.search.seed)) return record_;
-      baselines();
-      if (!stopped()) search();
-      if (!stopped()) run_off();
+      try {
+        tune_on_device();
+      } catch (const EnvironmentError& error) {  // no fresh worker could be started: what was measured stays
+        session_.lost = error.what();
+      }
       if (record_.best.empty()) choose_best();
     } else {
       for (const std::string& name : session_.config.baselines) {
@@ -112,6 +113,13 @@ class ClassRun {
   }
 
  private:
+  void tune_on_device() {
+    if (!load(Values::normal, session_.config.search.seed)) return;
+    baselines();
+    if (!stopped()) search();
+    if (!stopped()) run_off();
+  }
+
   bool stopped() const { return interrupt_signal() != 0; }
   bool out_of_time() const {
     return allowance_.seconds && std::chrono::duration<double>(Clock::now() - start_).count() > *allowance_.seconds;
@@ -123,6 +131,7 @@ class ClassRun {
       record_.plain_error = std::max(record_.plain_error, *loaded);
       return true;
     }
+    if (stopped()) return false;
     session_.progress.note(fmt::format("{} {}: {}", name_, to_string(context_.accuracy), loaded.failure().reason));
     VariantRecord none;
     none.id = "inputs";
@@ -381,7 +390,9 @@ class ClassRun {
     std::vector<Variant> variants;
     for (const Kept* kept : order) {
       record_.shortlist.push_back(record_.variants[kept->record].id);
-      record_.variants[kept->record].reason = "compiled; no C++ compiler for Host execution, so not run";
+      record_.variants[kept->record].reason = session_.prover
+                                                  ? "compiled; interrupted before it was run on the CPU"
+                                                  : "compiled; no C++ compiler for Host execution, so not run";
       variants.push_back(record_.variants[kept->record].variant);
     }
     if (!session_.prover || stopped() || variants.empty()) return;
@@ -395,6 +406,7 @@ class ClassRun {
       if (!proofs[i].evaluation.log.empty()) record.log = proofs[i].evaluation.log;
       record.errors = proofs[i].evaluation.errors;
       record.proven_on = proofs[i].on;
+      record_.plain_error = std::max(record_.plain_error, proofs[i].plain_error);
     }
   }
 

@@ -28,6 +28,7 @@ struct Session {
   HostProver* prover;  // offline only; null: no C++ compiler
   Progress& progress;
   int jobs = 1;
+  std::string lost = {};        // why the device can no longer be used; empty while it can
   double searched_seconds = 0;  // spent so far; what a budget in seconds counts, baselines and run-off on top
 };
 

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <iostream>
+#include <limits>
 
 #include "tuner/commands/interrupt.h"
 #include "tuner/commands/version.h"
@@ -43,6 +45,13 @@ std::optional<Number> parse_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+std::uint64_t number_within(const char* flag, const std::string& text, std::int64_t most) {
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number || *number < 0 || *number > most)
+    throw UsageError(fmt::format("{} {}: allowed are whole numbers from 0 to {}", flag, text, most));
+  return static_cast<std::uint64_t>(*number);
 }
 
 DeviceChoice parse_device(const std::string& text) {
@@ -122,6 +131,8 @@ class CommandLine {
     if (!command_) {
       if (tune_.config.empty()) throw UsageError("give --config FILE or a subcommand; `tuner --help` lists them");
       for (const std::string& text : budgets_) add_budget(tune_.budget, text);
+      if (!seed_.empty()) tune_.seed = number_within("--seed", seed_, std::numeric_limits<std::int64_t>::max());
+      if (!jobs_.empty()) tune_.jobs = static_cast<int>(number_within("--jobs", jobs_, 4096));
       if (quiet_ && verbose_) throw UsageError("--quiet and --verbose exclude each other");
       tune_.verbosity = quiet_ ? Verbosity::quiet : verbose_ ? Verbosity::verbose : Verbosity::normal;
       tune_.device = parse_device(device_);
@@ -149,10 +160,8 @@ class CommandLine {
     app_.add_option("--class", tune_.classes, "Only these accuracy classes; repeatable")
         ->option_text("NAME")
         ->allow_extra_args(false);
-    app_.add_option("--seed", tune_.seed, "Seed of search and inputs")->option_text("N");
-    app_.add_option("--jobs", tune_.jobs, "Compiles at a time; 0: one a core")
-        ->option_text("N")
-        ->check(CLI::NonNegativeNumber);
+    app_.add_option("--seed", seed_, "Seed of search and inputs")->option_text("N");
+    app_.add_option("--jobs", jobs_, "Compiles at a time; 0: one a core")->option_text("N");
     app_.add_flag("--quiet", quiet_, "Only the final table");
     app_.add_flag("--verbose", verbose_, "A line for each variant");
   }
@@ -241,7 +250,7 @@ class CommandLine {
   ReportOptions report_;
   CompareCommand compare_;
   EmitCommand emit_;
-  std::string device_ = "auto", verify_device_ = "auto", what_, family_;
+  std::string device_ = "auto", verify_device_ = "auto", seed_, jobs_, what_, family_;
   std::vector<std::string> budgets_;
   bool quiet_ = false, verbose_ = false;
   std::function<int(const Settings&)> command_;
@@ -257,8 +266,15 @@ std::string one_line(std::string text) {
 
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
-  fmt::print(stderr, "tuner: {}\n", one_line(message));
+  std::fputs(fmt::format("tuner: {}\n", one_line(message)).c_str(), stderr);
   return code;
+}
+
+/// `code`, unless what was printed did not arrive.
+int delivered(int code) {
+  std::cout.flush();  // CLI11 prints there
+  if (std::cout && std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+  return fail(3, "standard output cannot be written");
 }
 
 }  // namespace
@@ -281,23 +297,23 @@ int run_command_line(int argc, char** argv) {
   try {
     line.app().parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return line.app().exit(help);
+    return delivered(line.app().exit(help));
   } catch (const CLI::CallForVersion& version) {
-    return line.app().exit(version);
+    return delivered(line.app().exit(version));
   } catch (const CLI::ParseError& error) {
     return fail(2, std::string(error.what()) + " (`tuner --help` lists what is allowed)");
   }
   try {
-    const int code = line.run(read_settings());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return fail(3, "standard output cannot be written");
-    return code;
+    return delivered(line.run(read_settings()));
   } catch (const UsageError& error) {
     return fail(2, error.what());
   } catch (const EnvironmentError& error) {
+    if (interrupt_signal() != 0) return 128 + interrupt_signal();  // a helper process did not live to its answer
     return fail(3, error.what());
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout)) return delivered(70);
     return fail(70, fmt::format("internal error: {}; please report it with this command line and `tuner --version`: {}",
                                 error.what(), as_typed(argc, argv)));
   }

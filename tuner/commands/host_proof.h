@@ -23,10 +23,12 @@ class HostProver {
   HostProver(const Settings& settings, int jobs, std::uint64_t seed);
 
   bool available() const { return compiler_ != nullptr; }
-  /// One entry a variant: ok with errors, or why not; proven_on as cut. The problems are cut from `context.problem`.
+  /// One entry a variant: ok with errors, or why not; the problems are cut from `context.problem`. Fewer entries when
+  /// a signal came in between.
   struct Proof {
     Evaluation evaluation;
     Problem on;
+    double plain_error = 0;  // of the sequential fp32 sum there
   };
   std::vector<Proof> prove(const BuildContext& context, const std::vector<Variant>& variants);
   Compiler& compiler() { return *compiler_; }

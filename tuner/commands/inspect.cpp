@@ -99,7 +99,9 @@ int inspect(const InspectOptions& options, const Settings& settings) {
   Target target = open_target(choice, {}, result.environment.device.arch, 1, settings);
   const BuildContext context{found.problem->problem, found.record->accuracy, result.environment.device};
   const Program program = family->build(context, found.variant->variant.tunables);
-  const auto unit = target.nvrtc->compile(program.unit).get();
+  auto compiling = target.nvrtc->compile(program.unit);
+  if (!wait_unless_interrupted(compiling)) throw Interrupted{interrupt_signal()};
+  const auto unit = compiling.get();
 
   const std::filesystem::path folder = options.out.empty() ? std::filesystem::path(found.variant->id) : options.out;
   std::error_code error;

@@ -1,6 +1,9 @@
 // Ctrl-C and SIGTERM as a value that long work looks at between steps.
 #pragma once
 
+#include <chrono>
+#include <future>
+
 namespace tuner {
 
 /// Thrown by a command that was interrupted after it saved what it had.
@@ -19,5 +22,13 @@ class InterruptGuard {
 
 /// The noted signal, 0 if none.
 int interrupt_signal();
+
+/// Waits for a future, however long; false if a signal was noted first.
+template <class Future>
+bool wait_unless_interrupted(const Future& future) {
+  while (future.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready)
+    if (interrupt_signal() != 0) return false;
+  return true;
+}
 
 }  // namespace tuner

@@ -18,12 +18,15 @@ std::string duration(double seconds) {
   return fmt::format("{:.0f} min {:02.0f} s", std::floor(seconds / 60), seconds - 60 * std::floor(seconds / 60));
 }
 
+/// A log that cannot be written is no reason to stop.
+void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 }  // namespace
 
 void Progress::note(const std::string& text) {
   if (verbosity_ == Verbosity::quiet) return;
   clear();
-  fmt::print(stderr, "{}\n", text);
+  put(text + "\n");
 }
 
 void Progress::detail(const std::string& text) {
@@ -61,18 +64,18 @@ void Progress::draw(bool last) {
   if (!best_.empty()) line += ", best " + best_;
   line += last ? fmt::format(", took {}", duration(elapsed)) : fmt::format(", {} left", duration(left));
   if (bar_ && !last) {
-    fmt::print(stderr, "\r\x1b[K{}", line.substr(0, 160));
+    put("\r\x1b[K" + line.substr(0, 160));
     std::fflush(stderr);
     drawn_ = true;
   } else {
     clear();
-    fmt::print(stderr, "{}\n", line);
+    put(line + "\n");
   }
 }
 
 void Progress::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  put("\r\x1b[K");
   drawn_ = false;
 }
 

@@ -63,7 +63,7 @@ void apply_flags(Config& config, const TuneOptions& options) {
   if (options.budget.evaluations) config.search.budget_evaluations = options.budget.evaluations;
 }
 
-/// An even share of what is left of the run's budget.
+/// An even share of what is left of the run's budget, rounded up: the last pair gets what remains.
 Allowance share(const Config& config, double searched_seconds, std::int64_t evaluated, std::size_t pairs_left) {
   Allowance allowance;
   const auto pairs = static_cast<double>(pairs_left);
@@ -71,7 +71,8 @@ Allowance share(const Config& config, double searched_seconds, std::int64_t eval
     allowance.seconds = std::max(0.0, *config.search.budget_seconds - searched_seconds) / pairs;
   if (config.search.budget_evaluations)
     allowance.evaluations = std::max<std::int64_t>(
-        0, (*config.search.budget_evaluations - evaluated) / static_cast<std::int64_t>(pairs_left));
+        0, (*config.search.budget_evaluations - evaluated + static_cast<std::int64_t>(pairs_left) - 1) /
+               static_cast<std::int64_t>(pairs_left));
   return allowance;
 }
 
@@ -137,13 +138,12 @@ int tune(const TuneOptions& options, const Settings& settings) {
     for (const Family* family : families()) own.push_back(family->tunables());
     bind_conditions(config.restrict_, own);  // refuses a wrong `restrict` before anything starts
   }
-  const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
-  require_writable(folder);
-
   InterruptGuard guard;
   Progress progress(options.verbosity, settings.progress_bar);
   const int jobs = job_count(config.jobs);
   Target target = open_target(options.device, config.device_profile, config.device_target, jobs, settings);
+  const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
+  require_writable(folder);
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed);
   Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
@@ -155,7 +155,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
-      if (interrupt_signal() != 0) break;
+      if (interrupt_signal() != 0 || !session.lost.empty()) break;
       const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left--);
       result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
@@ -169,6 +169,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
 
   fmt::print("{}\nResult: {}\nBest:   {}\n", report_table({result}, settings.color), result_path.string(),
              best_path.string());
+  if (!session.lost.empty() && !result.interrupted) throw EnvironmentError(session.lost);
   if (result.interrupted) {
     progress.note("Interrupted: everything measured so far is in the result.");
     throw Interrupted{interrupt_signal()};

@@ -204,7 +204,9 @@ class Verification {
   }
 
   Evaluation judge(const Family& family, const BuildContext& context, const Variant& variant) {
-    const auto unit = started_.at(key_of(family.build(context, variant.tunables).unit)).get();
+    const auto& started = started_.at(key_of(family.build(context, variant.tunables).unit));
+    if (!wait_unless_interrupted(started)) throw Interrupted{interrupt_signal()};
+    const auto unit = started.get();
     if (!unit) return {unit.failure().outcome, unit.failure().reason, unit.failure().log, {}, {}, 0};
     return bench_.worker->evaluate(variant, *unit, nullptr);
   }
