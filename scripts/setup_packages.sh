@@ -23,7 +23,7 @@ has_archives() { grep -q "^'" <<<"$1"; }
 
 # Without root: the packages and what they depend on beyond what is installed, unpacked under $deps.
 unpack_packages() {
-  local wanted=() package apt uris names
+  local wanted=() options package uris tools_missing=
   for package in "$@"; do
     case $package in
       g++) fail 3 "no C++ compiler of gcc 11 or clang 15 or newer was found, and without root none can be installed; load your site's compiler module or set CXX" ;;
@@ -32,38 +32,52 @@ unpack_packages() {
       *) wanted+=("$package") ;;
     esac
   done
-  if [ -n "${tools_missing:-}" ]; then
+  if [ -n "$tools_missing" ]; then
     bring_wheels build-tools "CMake and Ninja"
     mkdir -p "$deps/bin"
     ln -sf ../cmake/data/bin/cmake ../cmake/data/bin/ctest "$deps/bin/"
-    find "$deps" -path '*/bin/ninja' -type f -exec ln -sf {} "$deps/bin/ninja" \;
+    find "$deps" -path '*/scripts/ninja' -type f -exec ln -sf {} "$deps/bin/ninja" \;
   fi
   [ ${#wanted[@]} -gt 0 ] || return 0
   have apt-get && have dpkg-deb || say_missing "${wanted[@]}"
-  apt=(apt-get -q --no-install-recommends -o Debug::NoLocking=1)
-  if ! uris=$("${apt[@]}" -y --print-uris install "${wanted[@]}" 2>/dev/null) || ! has_archives "$uris"; then
+  # An archive folder of our own: apt would leave out of the download what the system's cache holds.
+  mkdir -p "$deps/archives/partial"
+  options=(-o Debug::NoLocking=1 -o Dir::Cache::archives="$deps/archives")
+  if ! list_archives; then
     own_package_lists
-    uris=$("${apt[@]}" -y --print-uris install "${wanted[@]}" 2>"$logs/apt-download.log") ||
-      fail 3 "apt-get does not know all of: ${wanted[*]}" "$logs/apt-download.log"
+    list_archives || fail 3 "apt-get does not know all of: ${wanted[*]}" "$logs/apt-list.log"
   fi
   say "Unpacking ${wanted[*]} into $deps (apt-get, download $(uris_size <<<"$uris"))"
-  download_archives || { own_package_lists; uris=$("${apt[@]}" -y --print-uris install "${wanted[@]}"); download_archives; } ||
-    fail 3 "apt-get could not download the packages" "$logs/apt-download.log"
+  if ! download_archives; then # the lists may be older than the archive
+    own_package_lists
+    list_archives && download_archives || fail 3 "apt-get could not download the packages" "$logs/apt-download.log"
+  fi
   for package in "$deps"/archives/*.deb; do
-    dpkg-deb -x "$package" "$deps" >>"$logs/apt-download.log" 2>&1 || fail 3 "cannot unpack $package" "$logs/apt-download.log"
+    logged dpkg-deb dpkg-deb -x "$package" "$deps" || fail 3 "cannot unpack $package" "$logs/dpkg-deb.log"
   done
   rm -rf "$deps/archives"
 }
+# Sets uris to what is to be downloaded: what is not installed, and the libraries beside the wanted headers even if they are,
+# since CMake's files and links between libraries are relative.
+list_archives() {
+  local libraries
+  libraries=$(apt-cache "${options[@]}" depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
+    --no-enhances "${wanted[@]}" 2>/dev/null | awk '$1 == "Depends:" && $2 ~ /^lib/ && $2 !~ /^lib(c|gcc|stdc)/ { print $2 }')
+  # shellcheck disable=SC2086 # a list
+  uris=$(apt-get "${options[@]}" -q -y --no-install-recommends --reinstall --print-uris install "${wanted[@]}" $libraries \
+    2>"$logs/apt-list.log") && has_archives "$uris"
+}
 # A list folder of our own, since the system's is empty, old, or not ours to update.
 own_package_lists() {
-  mkdir -p "$deps"/apt/{lists,cache}/partial
-  apt+=(-o Dir::State::Lists="$deps/apt/lists" -o Dir::Cache="$deps/apt/cache" -o APT::Sandbox::User=)
+  mkdir -p "$deps"/apt/lists/partial
+  options+=(-o Dir::State::Lists="$deps/apt/lists" -o Dir::Cache="$deps/apt" -o Dir::Cache::archives="$deps/archives"
+    -o APT::Sandbox::User=)
   say "Reading the distribution's package lists into $deps/apt (apt-get update)"
-  logged apt-update "${apt[@]}" update || true
+  logged apt-update apt-get "${options[@]}" -q update || true # one unreachable source of several is not the end
 }
 download_archives() {
+  local names
   names=$(sed -n "s/^'[^']*' \([^_ ]*\)_.*/\1/p" <<<"$uris")
-  mkdir -p "$deps/archives"
   # shellcheck disable=SC2086 # a list
-  (cd "$deps/archives" && logged apt-download "${apt[@]}" download $names)
+  (cd "$deps/archives" && logged apt-download apt-get "${options[@]}" -q download $names)
 }
