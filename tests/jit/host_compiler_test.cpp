@@ -103,6 +103,16 @@ TEST_F(HostCompiler, IsKilledAtItsTimeLimit) {
   EXPECT_THAT(result.failure().reason, HasSubstr("time limit of 1 s"));
 }
 
+TEST_F(HostCompiler, RemovesWhatAKilledProcessLeftYesterday) {
+  const std::filesystem::path scratch = cache_.path() / "hosts" / "scratch";
+  for (const char* name : {"old", "new"}) std::filesystem::create_directories(scratch / name / "kernels");
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(scratch / "old", now - std::chrono::hours(25));
+  make();
+  EXPECT_FALSE(std::filesystem::exists(scratch / "old"));
+  EXPECT_TRUE(std::filesystem::exists(scratch / "new"));
+}
+
 TEST_F(HostCompiler, IsNotThereUnderANameThatNobodyHas) {
   CompilerOptions options;
   options.cache = cache_.path();

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
@@ -42,6 +43,17 @@ class PrivateFolder {
   std::filesystem::path path_;
 };
 
+/// Removes what killed processes left in `scratch` more than a day ago.
+void remove_leftovers(const std::filesystem::path& scratch) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto yesterday = fs::file_time_type::clock::now() - std::chrono::hours(24);
+  for (fs::directory_iterator at(scratch, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (fs::last_write_time(at->path(), ignored) < yesterday && !ignored) fs::remove_all(at->path(), ignored);
+  }
+}
+
 void write_plainly(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream file(path, std::ios::binary);
@@ -64,6 +76,7 @@ class HostBackend final : public CompileBackend {
         compiler_(std::move(compiler)),
         version_(std::move(version)),
         flags_{"-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-ffp-contract=off", "-DCT1D_HOST_EXECUTION"} {
+    remove_leftovers(scratch_);
     if (options.address_sanitizer) add_address_sanitizer();
   }
 
