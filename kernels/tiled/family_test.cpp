@@ -73,7 +73,7 @@ TEST(TiledLayout, SplitsManyTapsIntoEvenChunks) {
 }
 
 TEST(TiledLayout, StagesStayWithinTheBudgetWhateverTheTaps) {
-  const layout::Tunables t{128, 16, 4, {32, 4}, 1, 32, 2, 1, 0, 0, 1};
+  const layout::Tunables t{128, 16, 4, {32, 4}, 1, 16, 2, 1, 0, 0, 1};
   for (const std::int64_t K : {1, 2, 7, 64, 1024, 100000})
     for (const std::int64_t dilation : {1, 3, 1000, 1000000})
       EXPECT_LE(layout::run_shape(t, geometry(K, 1, dilation, 0, 9), 4).shared_bytes, 96u * 1024)
@@ -170,7 +170,7 @@ TEST(TiledFamily, OneInstanceServesEveryProblem) {
     kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
   }
   EXPECT_THAT(kernels,
-              ElementsAre(ElementsAre("ct1d::tiled::kernel<128, 16, 4, 32, 4, 1, 32, 2, 1, 0, 0, 1, 0, 0, float>")));
+              ElementsAre(ElementsAre("ct1d::tiled::kernel<128, 16, 4, 32, 4, 1, 16, 2, 1, 0, 0, 1, 0, 0, float>")));
 }
 
 TEST(TiledFamily, SpecialisesToThePhasesTapsAndPacksTheirWeights) {

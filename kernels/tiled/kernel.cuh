@@ -10,9 +10,6 @@
 
 namespace ct1d::tiled {
 
-struct alignas(8) Float2 {
-  float v[2];
-};
 struct alignas(16) Float4 {
   float v[4];
 };
@@ -79,6 +76,14 @@ struct Instance {
 
   /// Channels that are multiplied where that many exist.
   __device__ static constexpr int rows(int channels) { return (channels + UNROLL - 1) / UNROLL * UNROLL; }
+
+  /// The order in which a patch is walked: back and forth, so that from one multiply-add to the next either the weight
+  /// or x stays. The register file delivers two operands of an instruction a cycle (one a bank); the third has to come
+  /// from the operand that was kept, or a cycle is lost.
+  __device__ static constexpr int snake(int o, int step) { return o % 2 == 0 ? step : kTs - 1 - step; }
+
+  /// Output channel of the tile that is the thread's o-th, for ty = 0.
+  __device__ static constexpr int channel(int o) { return o / kOcVector * BLOCK_Y * kOcVector + o % kOcVector; }
 
   /// Where position p of a row lies. Lanes read pieces run / 4 apart; exchanging pieces within groups of run / 4
   /// spreads any 8 such lanes over all banks.
@@ -232,25 +237,37 @@ __device__ __forceinline__ void copy_rows(float* target, const float* source, in
 template <class I, bool kFull>
 __device__ __forceinline__ void copy_weights(float* target, const Source& source, const Geometry& g, const Tile& tile,
                                              int channels, const Stage& s, const Chunk& c, int thread) {
-  const int floats = (kFull ? I::kIcTile : I::rows(channels)) * I::taps(s) * I::kOcTile;
+  const int rows = kFull ? I::kIcTile : I::rows(channels);
   if constexpr (I::kPacked) {
     constexpr int kFloats = I::kPackedFloats;
+    constexpr int kRound = I::kThreads * kFloats;
+    constexpr bool kEven = kFull && I::kSpecialised && I::kIcTile * I::kTaps * I::kOcTile % kRound == 0;
     const int first = thread * kFloats;
     const float* from = source.w + first;
     float* to = target + first;
 #pragma unroll(I::kSpecialised ? 16 : 1)
-    for (int i = 0; i < I::kIcTile * I::taps(s) * I::kOcTile; i += I::kThreads * kFloats) {
-      if (i + first < floats) copy_async<4 * kFloats>(to + i, from + i, true);
+    for (int i = 0; i < I::kIcTile * I::taps(s) * I::kOcTile; i += kRound) {
+      if (kEven || i + first < rows * I::taps(s) * I::kOcTile) copy_async<4 * kFloats>(to + i, from + i, true);
     }
   } else {
+    constexpr int kLanes = I::kThreads < I::kOcTile ? I::kThreads : I::kOcTile;  // along output channels
+    const int64 row_stride = g.out_per_group() * g.kernel_size;
+    const int64 tap_stride = tile.outputs.phase.tap_step;
+    for (int oc = thread % kLanes; oc < I::kOcTile; oc += kLanes) {
+      const bool oc_exists = tile.oc_first + oc < g.out_per_group();
+      const float* channel = source.w + thread / kLanes * row_stride + oc * g.kernel_size;
 #pragma unroll 1
-    for (int i = thread; i < floats; i += I::kThreads) {
-      const int oc = i % I::kOcTile;
-      const int ic = i / I::kOcTile / I::taps(s);
-      const int tap = i / I::kOcTile - ic * I::taps(s);
-      const bool exists = (kFull || ic < channels) && tap < c.taps && tile.oc_first + oc < g.out_per_group();
-      const int64 offset = (ic * g.out_per_group() + oc) * g.kernel_size + tap * tile.outputs.phase.tap_step;
-      copy_async<4>(target + i, source.w + offset, exists);
+      for (int ic = thread / kLanes; ic < rows; ic += I::kThreads / kLanes) {
+        float* to = target + ic * I::taps(s) * I::kOcTile + oc;
+        const float* from = channel;
+#pragma unroll(I::kSpecialised ? 16 : 1)
+        for (int tap = 0; tap < I::taps(s); ++tap) {
+          copy_async<4>(to, from, oc_exists && (kFull || ic < channels) && tap < c.taps);
+          to += I::kOcTile;
+          from += tap_stride;
+        }
+        channel += I::kThreads / kLanes * row_stride;
+      }
     }
   }
 }
@@ -303,13 +320,24 @@ __device__ __forceinline__ void multiply_channel(float (&sum)[I::kOcs][I::kTs], 
     if (kEdge && tap >= c.taps) break;
     float w[I::kOcs];
     read_weights<I>(w, w_row + tap * I::kOcTile, ty);
+    if constexpr (kEdge) {
 #pragma unroll
-    for (int i = 0; i < I::kTs; ++i) {
-      const int in_window = i % I::kRun + (I::kTaps - 1 - tap) * I::kXStep;
-      const int place = i / I::kRun * I::kBlockX * I::kRun + tx * I::kRun + in_window;
-      if (!kEdge || (place >= c.low && place < c.high)) {
+      for (int i = 0; i < I::kTs; ++i) {
+        const int in_window = i % I::kRun + (I::kTaps - 1 - tap) * I::kXStep;
+        const int place = i / I::kRun * I::kBlockX * I::kRun + tx * I::kRun + in_window;
+        if (place >= c.low && place < c.high) {
 #pragma unroll
-        for (int o = 0; o < I::kOcs; ++o) sum[o][i] += w[o] * x[i / I::kRun][in_window];
+          for (int o = 0; o < I::kOcs; ++o) sum[o][i] += w[o] * x[i / I::kRun][in_window];
+        }
+      }
+    } else {
+#pragma unroll
+      for (int o = 0; o < I::kOcs; ++o) {
+#pragma unroll
+        for (int step = 0; step < I::kTs; ++step) {
+          const int i = I::snake(o, step);
+          sum[o][i] += w[o] * x[i / I::kRun][i % I::kRun + (I::kTaps - 1 - tap) * I::kXStep];
+        }
       }
     }
   }
@@ -325,13 +353,24 @@ __device__ __forceinline__ void multiply_channel_general(float (&sum)[I::kOcs][I
   for (int tap = 0; tap < c.taps; ++tap) {
     float w[I::kOcs];
     read_weights<I>(w, w_row + tap * I::kOcTile, ty);
+    if constexpr (kEdge) {
 #pragma unroll
-    for (int i = 0; i < I::kTs; ++i) {
-      const int at = place + i * I::kBlockX;
-      if (!kEdge || (at >= c.low && at < c.high)) {
-        const float x = x_row[at];
+      for (int i = 0; i < I::kTs; ++i) {
+        const int at = place + i * I::kBlockX;
+        if (at >= c.low && at < c.high) {
+          const float x = x_row[at];
 #pragma unroll
-        for (int o = 0; o < I::kOcs; ++o) sum[o][i] += w[o] * x;
+          for (int o = 0; o < I::kOcs; ++o) sum[o][i] += w[o] * x;
+        }
+      }
+    } else {
+      float x[I::kTs];
+#pragma unroll
+      for (int i = 0; i < I::kTs; ++i) x[i] = x_row[place + i * I::kBlockX];
+#pragma unroll
+      for (int o = 0; o < I::kOcs; ++o) {
+#pragma unroll
+        for (int step = 0; step < I::kTs; ++step) sum[o][I::snake(o, step)] += w[o] * x[I::snake(o, step)];
       }
     }
     place -= static_cast<int>(s.x_step);
@@ -363,44 +402,67 @@ __device__ __forceinline__ void multiply(float (&sum)[I::kOcs][I::kTs], const fl
   }
 }
 
-/// Runs of a stride-1 row go out in pieces of 16 or 8 bytes where the row's alignment allows.
+template <class I>
+__device__ __forceinline__ void set_to_bias(float (&sum)[I::kOcs][I::kTs], const RunArguments& a, const Tile& tile,
+                                            int ty) {
+  const int64 channels = a.geometry.out_per_group();
+  const int64 first = tile.oc_first + ty * I::kOcVector;
+#pragma unroll
+  for (int o = 0; o < I::kOcs; ++o) {
+    const bool exists = a.bias != nullptr && first + I::channel(o) < channels;
+    const float bias = exists ? static_cast<const float*>(a.bias)[tile.group * channels + first + I::channel(o)] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < I::kTs; ++i) sum[o][i] = bias;
+  }
+}
+
+/// Writes a thread's patch in pieces of 4 * kFloats bytes; `to` is its first output. If kChecked, only places in
+/// [begin, end) of the tile and `channels` output channels exist.
+template <class I, int kFloats, bool kChecked>
+__device__ __forceinline__ void store_patch(float* to, int64 row_stride, int64 stride,
+                                            const float (&sum)[I::kOcs][I::kTs], int tx, int begin, int end,
+                                            int64 channels) {
+  struct alignas(4 * kFloats) Piece {
+    float v[kFloats];
+  };
+#pragma unroll
+  for (int o = 0; o < I::kOcs; ++o) {
+    if (kChecked && I::channel(o) >= channels) return;
+#pragma unroll
+    for (int i = 0; i < I::kTs; i += kFloats) {
+      const int place = i / I::kRun * I::kBlockX * I::kRun + i % I::kRun;
+      if (kChecked && (place + tx * I::kRun < begin || place + tx * I::kRun >= end)) continue;
+      Piece piece;
+#pragma unroll
+      for (int j = 0; j < kFloats; ++j) piece.v[j] = sum[o][i + j];
+      *reinterpret_cast<Piece*>(to + place * stride) = piece;
+    }
+    to += o + 1 < I::kOcs ? (I::channel(o + 1) - I::channel(o)) * row_stride : 0;
+  }
+}
+
 template <class I>
 __device__ __forceinline__ void store(const RunArguments& a, const Tile& tile, const float (&sum)[I::kOcs][I::kTs],
                                       int tx, int ty) {
   const Geometry& g = a.geometry;
-#pragma unroll
-  for (int o = 0; o < I::kOcs; ++o) {
-    const int64 oc = tile.oc_first + (o / I::kOcVector * I::kBlockY + ty) * I::kOcVector + o % I::kOcVector;
-    if (oc >= g.out_per_group()) continue;
-    const int64 channel = tile.group * g.out_per_group() + oc;
-    const float bias = a.bias != nullptr ? static_cast<const float*>(a.bias)[channel] : 0.0f;
-    float* row =
-        static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride + tile.outputs.t_first;
-#pragma unroll
-    for (int r = 0; r < I::kRuns; ++r) {
-      const int64 n = tile.n_first + (r * I::kBlockX + tx) * I::kRun;
-      const bool whole = g.stride == 1 && n >= tile.n_begin && n + I::kRun <= tile.n_end;
-      float* to = row + n * g.stride;
-      const unsigned misaligned = static_cast<unsigned>(reinterpret_cast<unsigned long long>(to));
-      if (I::kRun % 4 == 0 && whole && misaligned % 16 == 0) {
-#pragma unroll
-        for (int i = 0; i + 3 < I::kRun; i += 4) {
-          const float* s = &sum[o][r * I::kRun + i];
-          *reinterpret_cast<Float4*>(to + i) = {{s[0] + bias, s[1] + bias, s[2] + bias, s[3] + bias}};
-        }
-      } else if (I::kRun % 4 == 0 && whole && misaligned % 8 == 0) {
-#pragma unroll
-        for (int i = 0; i + 1 < I::kRun; i += 2) {
-          const float* s = &sum[o][r * I::kRun + i];
-          *reinterpret_cast<Float2*>(to + i) = {{s[0] + bias, s[1] + bias}};
-        }
-      } else {
-#pragma unroll
-        for (int i = 0; i < I::kRun; ++i) {
-          if (n + i >= tile.n_begin && n + i < tile.n_end) to[i * g.stride] = sum[o][r * I::kRun + i] + bias;
-        }
-      }
-    }
+  const int64 channel = tile.group * g.out_per_group() + tile.oc_first + ty * I::kOcVector;
+  const int64 channels = g.out_per_group() - tile.oc_first - ty * I::kOcVector;
+  float* to = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride +
+              tile.outputs.t_first + (tile.n_first + tx * I::kRun) * g.stride;
+  const int begin = static_cast<int>(tile.n_begin - tile.n_first);
+  const int end = static_cast<int>(tile.n_end - tile.n_first);
+  const bool whole = begin == 0 && end == I::kT && channels >= I::channel(I::kOcs - 1) + 1;
+  const unsigned misaligned =
+      static_cast<unsigned>(reinterpret_cast<unsigned long long>(to)) | static_cast<unsigned>(g.y_row_stride * 4);
+  constexpr int kFloats = I::kRun % 4 == 0 ? 4 : 1;
+  if (kFloats == 4 && whole && g.stride == 1 && misaligned % 16 == 0) {
+    store_patch<I, kFloats, false>(to, g.y_row_stride, 1, sum, tx, begin, end, channels);
+  } else if (kFloats == 4 && whole && g.stride == 1 && misaligned % 8 == 0) {
+    store_patch<I, kFloats == 4 ? 2 : 1, false>(to, g.y_row_stride, 1, sum, tx, begin, end, channels);
+  } else if (whole) {
+    store_patch<I, 1, false>(to, g.y_row_stride, g.stride, sum, tx, begin, end, channels);
+  } else {
+    store_patch<I, 1, true>(to, g.y_row_stride, g.stride, sum, tx, begin, end, channels);
   }
 }
 
@@ -427,7 +489,8 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
   for (int64 index = blockIdx.x;; index += gridDim.x) {
     if (thread == 0) tile = tile_at<I>(a, s, index);
     __syncthreads();
-    float sum[I::kOcs][I::kTs] = {};
+    float sum[I::kOcs][I::kTs];
+    set_to_bias<I>(sum, a, tile, ty);
     Chunk chunk = tile.first_chunk;
     Source source = tile.first_source;
     int64 left = g.in_per_group();
