@@ -32,7 +32,8 @@ class DirectFamily final : public Family {
     return {{"T", {32, 64, 128, 256}, "outputs along t of a block"},
             {"OC_TILE", {1, 8, 16, 32}, "output channels of a block"},
             {"IC_TILE", {1, 8, 32, 64, 128}, "input channels in shared memory at a time"},
-            {"block", {Block{32, 4}, Block{32, 8}, Block{64, 4}, Block{32, 16}, Block{128, 1}}, "threads of a block"}};
+            {"block", {Block{32, 4}, Block{32, 8}, Block{64, 4}, Block{32, 16}, Block{128, 1}}, "threads of a block"},
+            {"specialise", {1, 0}, "1: taps of a pass compiled in; 0: all geometry at run time"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override {
@@ -53,7 +54,8 @@ class DirectFamily final : public Family {
                       [g](const T& t) { return t.OC_TILE <= 16 || t.OC_TILE < 2 * g.out_per_group(); }),
         constraint<T>({"IC_TILE"}, "IC_TILE must not be twice the group's input channels or more (32 always may)",
                       [g](const T& t) { return t.IC_TILE <= 32 || t.IC_TILE < 2 * g.in_per_group(); }),
-        constraint<T>({"T", "OC_TILE", "IC_TILE"}, "the tiles must fit the device's shared memory a block",
+        constraint<T>({"T", "OC_TILE", "IC_TILE", "specialise"},
+                      "the tiles must fit the device's shared memory a block",
                       [g, bytes, limit = device.shared_per_block_optin](const T& t) {
                         return ct1d::direct::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(limit);
                       }),
@@ -61,17 +63,24 @@ class DirectFamily final : public Family {
   }
 
   Configuration default_configuration(const BuildContext&) const override { return to_configuration(Tunables{}); }
-  Configuration general_configuration(const BuildContext&) const override { return to_configuration(Tunables{}); }
+  Configuration general_configuration(const BuildContext&) const override {
+    Tunables general;
+    general.specialise = 0;
+    return to_configuration(general);
+  }
 
   Program build(const BuildContext& context, const Configuration& configuration) const override {
     const Tunables t = to_tunables<Tunables>(configuration);
     const int bytes = bytes_of(element_of(context.accuracy));
-    const std::string kernel =
-        "ct1d::direct::kernel<" + template_arguments(t) + ", " + element_name(context.accuracy) + ">";
+    const ct1d::Geometry g = context.problem.geometry();
+    std::string kernel = "ct1d::direct::kernel<";
+    kernel += template_arguments(t) + ", ";
+    kernel += std::to_string(t.specialise != 0 ? ct1d::direct::taps_a_pass(t, g, bytes) : 0) + ", ";
+    kernel += std::string(element_name(context.accuracy)) + ">";
     Program program;
     program.unit.source = "#include \"kernels/direct/kernel.cuh\"\n";
     program.unit.kernels = {kernel};
-    program.run = {{kernel, ct1d::direct::run_shape(t, context.problem.geometry(), bytes)}};
+    program.run = {{kernel, ct1d::direct::run_shape(t, g, bytes)}};
     program.work.fma_fp32 = context.problem.flop();
     program.work.bytes = context.problem.min_bytes(bytes);
     return program;

@@ -51,15 +51,17 @@ TEST(DirectLayout, StatesTheSeedProblemsTiles) {
 }
 
 TEST(DirectLayout, GoesBeyond48KilobytesWhereTheTilesAskForIt) {
-  const layout::Tunables t{128, 16, 128, {32, 8}};
+  const layout::Tunables t{128, 16, 128, {32, 8}, 1};
   EXPECT_EQ(layout::run_shape(t, kSeed.geometry(), 4).shared_bytes, 128u * (130 + 3 * 16) * 4);  // 89 KB
   EXPECT_EQ(layout::run_shape(t, kSeed.geometry(), 2).shared_bytes, 128u * (130 + 3 * 16) * 2);
 }
 
 TEST(DirectLayout, TakesAsManyTapsAPassAsTheBudgetHolds) {
   ct1d::Geometry g = Problem{1, 8, 8, 1024, 1, 0, 0, 1, 1, false, 5000}.geometry();
-  EXPECT_EQ(layout::taps_a_pass({}, g, 4), 37);  // (127 + n + 16 n) * 32 * 4 <= 98304
-  g.dilation = 1000000;                          // no two taps share a window
+  const layout::Tunables general{128, 16, 32, {32, 8}, 0};
+  EXPECT_EQ(layout::taps_a_pass(general, g, 4), 37);  // (127 + n + 16 n) * 32 * 4 <= 98304
+  EXPECT_EQ(layout::taps_a_pass({}, g, 4), 16);       // kMaxTaps
+  g.dilation = 1000000;                               // no two taps share a window
   EXPECT_EQ(layout::taps_a_pass({}, g, 4), 1);
   g.kernel_size = 1;
   EXPECT_EQ(layout::taps_a_pass({}, g, 4), 1);
@@ -107,14 +109,14 @@ TEST(DirectFamily, OneInstanceServesEveryProblem) {
     const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
     kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
   }
-  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::direct::kernel<128, 16, 32, 32, 8, float>")));
+  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::direct::kernel<128, 16, 32, 32, 8, 0, 0, float>")));
 }
 
 TEST(DirectFamily, CompilesForTheElementOfTheClass) {
   const Family& family = *find_family("direct");
   const BuildContext context{kSeed, Accuracy::bf16, read_profile("h200")};
   const Program program = family.build(context, family.default_configuration(context));
-  EXPECT_THAT(program.unit.kernels, ElementsAre("ct1d::direct::kernel<128, 16, 32, 32, 8, ct1d::Bfloat16>"));
+  EXPECT_THAT(program.unit.kernels, ElementsAre("ct1d::direct::kernel<128, 16, 32, 32, 8, 1, 3, ct1d::Bfloat16>"));
   ASSERT_EQ(program.run.size(), 1u);
   EXPECT_EQ(program.run[0].kernel, program.unit.kernels[0]);
   EXPECT_EQ(program.run[0].shape.shared_bytes, 32u * (130 + 3 * 16) * 2);

@@ -70,6 +70,7 @@ __device__ float accumulate(float sum, const Geometry& g, const Pass& p, int cha
   // With one tap a pass the step is unused, and may be wider than an int.
   const int step = p.taps > 1 ? static_cast<int>(kStrided ? g.dilation / g.stride : g.dilation) : 0;
   const int64 step_rest = kStrided ? g.dilation % g.stride : 0;
+#pragma unroll 1
   for (int ic = 0; ic < channels; ++ic) {
     const Element* w = w_tile + (ic * OC_TILE + oc) * p.taps;
     const Element* x = x_tile + ic * p.window;
@@ -92,19 +93,39 @@ __device__ float accumulate(float sum, const Geometry& g, const Pass& p, int cha
   return sum;
 }
 
-template <int TILE_T, int OC_TILE, int IC_TILE, int BLOCK_X, int BLOCK_Y, class Element>
-__global__ void __launch_bounds__(BLOCK_X* BLOCK_Y) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
+/// The same for stride 1, away from edges, in a pass of TAPS taps.
+template <int OC_TILE, int TAPS, class Element>
+__device__ float accumulate_taps(float sum, const Geometry& g, const Pass& p, int channels, const Element* x_tile,
+                                 const Element* w_tile, int i, int oc) {
+  const int step = TAPS > 1 ? static_cast<int>(g.dilation) : 0;
+  const Element* x = x_tile + i;
+  const Element* w = w_tile + oc * TAPS;
+#pragma unroll 4
+  for (int ic = 0; ic < channels; ++ic) {
+#pragma unroll
+    for (int j = 0; j < TAPS; ++j) sum += to_float(x[j * step]) * to_float(w[j]);
+    x += p.window;
+    w += OC_TILE * TAPS;
+  }
+  return sum;
+}
+
+/// TAPS is taps_a_pass where the instance is specialised, 0 where not.
+template <int TILE_T, int OC_TILE, int IC_TILE, int BLOCK_X, int BLOCK_Y, int SPECIALISE, int TAPS, class Element>
+__global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, BLOCK_X* BLOCK_Y <= 256 ? 2 : 1)
+    kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   static_assert(TILE_T % BLOCK_X == 0, "T must be a multiple of block.x");
+  static_assert((SPECIALISE != 0) == (TAPS > 0), "TAPS is the specialisation");
   static_assert(OC_TILE % BLOCK_Y == 0, "OC_TILE must be a multiple of block.y");
   constexpr int kTs = TILE_T / BLOCK_X;
   constexpr int kOcs = OC_TILE / BLOCK_Y;
-  constexpr Tunables kTunables{TILE_T, OC_TILE, IC_TILE, {BLOCK_X, BLOCK_Y}};
+  constexpr Tunables kTunables{TILE_T, OC_TILE, IC_TILE, {BLOCK_X, BLOCK_Y}, SPECIALISE};
   extern __shared__ __align__(16) unsigned char shared[];
 
   const Geometry& g = a.geometry;
   const int tx = static_cast<int>(threadIdx.x);
   const int ty = static_cast<int>(threadIdx.y);
-  const int64 taps = taps_a_pass(kTunables, g, sizeof(Element));
+  const int64 taps = TAPS > 0 ? TAPS : taps_a_pass(kTunables, g, sizeof(Element));
   const int64 tiles = tile_count(kTunables, g);
   const int64 oc_tiles = ceil_div(g.out_per_group(), OC_TILE);
   const int64 t_tiles = ceil_div(g.length_out, TILE_T);
@@ -135,7 +156,9 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y) kernel(const CT1D_GRID_CONST
             const int oc = ty + o * BLOCK_Y;
             if (g.stride > 1) {
               sum[o][i] = accumulate<OC_TILE, true, true>(sum[o][i], g, p, channels, x_tile, w_tile, t, oc);
-            } else if (edge) {
+            } else if (TAPS > 0 && !edge && p.taps == TAPS) {
+              sum[o][i] = accumulate_taps<OC_TILE, TAPS>(sum[o][i], g, p, channels, x_tile, w_tile, t, oc);
+            } else if (TAPS > 0 || edge) {
               sum[o][i] = accumulate<OC_TILE, false, true>(sum[o][i], g, p, channels, x_tile, w_tile, t, oc);
             } else {
               sum[o][i] = accumulate<OC_TILE, false, false>(sum[o][i], g, p, channels, x_tile, w_tile, t, oc);

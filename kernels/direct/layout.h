@@ -11,6 +11,7 @@ struct Tunables {
   int OC_TILE = 16;  // output channels of a block
   int IC_TILE = 32;  // input channels in shared memory at a time
   BlockShape block{32, 8};
+  int specialise = 1;  // 1: taps of a pass are compile-time (stride 1, away from edges); 0: all geometry at run time
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -18,11 +19,14 @@ struct Tunables {
     v("OC_TILE", &Tunables::OC_TILE);
     v("IC_TILE", &Tunables::IC_TILE);
     v("block", &Tunables::block);
+    v("specialise", &Tunables::specialise);
   }
 };
 
 /// Shared memory that the choice of taps a pass aims at: every GPU from sm_80 on grants it to a block (sm_86: 99 KB).
 inline constexpr int64 kSharedBudget = 96 * 1024;
+/// A specialised kernel unrolls at most this many taps.
+inline constexpr int64 kMaxTaps = 16;
 inline constexpr int64 kMaxGrid = 2147483647;
 
 /// Positions of x that T outputs and `taps` neighbouring taps can reach.
@@ -36,11 +40,12 @@ CT1D_HD constexpr int64 shared_bytes(const Tunables& t, int64 taps, const Geomet
   return (window + taps * t.OC_TILE) * t.IC_TILE * element_bytes;
 }
 
-/// Taps that one pass over the channels takes: as many as the budget holds, at least 1.
+/// Taps that one pass over the channels takes: as many as the budget holds, at least 1. Of a specialised kernel this is
+/// the template argument TAPS.
 CT1D_HD constexpr int64 taps_a_pass(const Tunables& t, const Geometry& g, int element_bytes) {
   if (shared_bytes(t, 1, g, element_bytes) >= kSharedBudget) return 1;
   int64 low = 1;
-  int64 high = g.kernel_size;
+  int64 high = t.specialise != 0 ? min_of(g.kernel_size, kMaxTaps) : g.kernel_size;
   while (low < high) {
     const int64 middle = (low + high + 1) / 2;
     if (shared_bytes(t, middle, g, element_bytes) <= kSharedBudget) {
