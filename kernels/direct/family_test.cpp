@@ -148,7 +148,7 @@ TEST(Element, HalfRoundsToNearestTiesToEven) {
   EXPECT_EQ(half(0x1p-24f), 0x0001);                    // smallest subnormal
   EXPECT_EQ(half(0x1p-25f), 0x0000);                    // a tie, to even
   EXPECT_EQ(half(-0x1.8p-25f), 0x8001);
-  EXPECT_EQ(half(0x1.ffcp-15f), 0x03ff);  // largest subnormal
+  EXPECT_EQ(half(0x1.ff8p-15f), 0x03ff);  // largest subnormal
   EXPECT_EQ(ct1d::to_float(ct1d::Half{0x3555}), 0.333251953125f);
   EXPECT_EQ(ct1d::to_float(ct1d::Half{0x7c00}), std::numeric_limits<float>::infinity());
 }
