@@ -185,6 +185,19 @@ TEST(TiledFamily, SpecialisesToThePhasesTapsAndPacksTheirWeights) {
   EXPECT_EQ(program.work.fma_fp32, context.problem.flop());
 }
 
+TEST(TiledFamily, CompilesInTheTapsThatItsSharedMemoryIsLaidOutFor) {
+  const Family& family = *find_family("tiled");
+  const BuildContext context{kSeed, Accuracy::fp32, read_profile("h200")};
+  Configuration c = family.default_configuration(context);
+  for (auto& [name, value] : c) {
+    if (name == "IC_TILE") value = std::int64_t{16};  // three stages of three taps would be 98.4 KB
+    if (name == "stages") value = std::int64_t{3};
+  }
+  const Program program = family.build(context, c);
+  EXPECT_THAT(program.unit.kernels[0], testing::EndsWith(", 2, 1, float>"));
+  EXPECT_EQ(program.run[0].shape.shared_bytes, 256u + 64 + 3 * 32 + 3 * 4 * (16 * 136 + 16 * 2 * 128));
+}
+
 TEST(TiledFamily, RefusesSixteenBitTensors) {
   const Family& family = *find_family("tiled");
   EXPECT_TRUE(family.refuses({kSeed, Accuracy::fp16, read_profile("h200")}));
