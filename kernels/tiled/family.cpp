@@ -85,10 +85,10 @@ std::vector<Constraint> economies(const Geometry& g) {
       constraint<T>({"T", "block"}, "a thread's patch must be at most 16 long in t",
                     [](const T& t) { return patch_t(t) <= 16; }),
       constraint<T>({"T", "OC_TILE", "block"},
-                    "a thread's patch must have 16 to 128 outputs (4 if OC_TILE is below 32)",
+                    "a thread's patch must have at most 128 outputs and at least 32 (16 with OC_TILE 32, 4 below)",
                     [](const T& t) {
                       const int patch = patch_t(t) * patch_oc(t);
-                      return patch >= (t.OC_TILE < 32 ? 4 : 16) && patch <= 128;
+                      return patch >= (t.OC_TILE < 32 ? 4 : t.OC_TILE < 64 ? 16 : 32) && patch <= 128;
                     }),
       constraint<T>({"T", "block", "run", "specialise"},
                     "a specialised patch of 8 or more in t must have runs of 8 or more",
