@@ -3,6 +3,11 @@ add_library(tuner_options INTERFACE)
 target_include_directories(tuner_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(tuner_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast
                                                $<$<BOOL:${TUNER_WERROR}>:-Werror>)
+# The CPU's reference must give the GPU's bits: no multiply-add is contracted behind its back.
+target_compile_options(tuner_options INTERFACE -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(tuner_options INTERFACE -Wno-restrict)  # GCC 12 warns of its own std::string (bug 105651)
+endif()
 if(TUNER_SANITIZE)
   target_compile_options(tuner_options INTERFACE -fsanitize=${TUNER_SANITIZE} -fno-sanitize-recover=all
                                                  -fno-omit-frame-pointer -g1)
