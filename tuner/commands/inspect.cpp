@@ -26,7 +26,8 @@ struct Found {
 Found find_in(const RunResult& result, const std::string& id, const std::filesystem::path& path) {
   for (const ProblemRecord& problem : result.problems)
     for (const ClassRecord& record : problem.classes)
-      if (const VariantRecord* variant = find_variant(record, id)) return {&problem, &record, variant};
+      if (const VariantRecord* variant = id.empty() ? nullptr : find_variant(record, id))
+        return {&problem, &record, variant};
   throw UsageError(fmt::format("{}: no variant, or several, whose id starts with `{}`", path.string(), id));
 }
 

@@ -1,6 +1,7 @@
 // The main job: config -> target -> for each problem and class a search with baselines -> result files -> table.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -66,6 +67,7 @@ void apply_flags(Config& config, const TuneOptions& options) {
 /// An even share of what is left of the run's budget, rounded up: the last pair gets what remains.
 Allowance share(const Config& config, double searched_seconds, std::int64_t evaluated, std::size_t pairs_left) {
   Allowance allowance;
+  pairs_left = std::max<std::size_t>(pairs_left, 1);
   const auto pairs = static_cast<double>(pairs_left);
   if (config.search.budget_seconds)
     allowance.seconds = std::max(0.0, *config.search.budget_seconds - searched_seconds) / pairs;
@@ -149,14 +151,17 @@ int tune(const TuneOptions& options, const Settings& settings) {
   Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
   RunResult result = describe_run(config, options, target);
 
-  std::size_t pairs_left = config.problems.size() * config.classes.size();
-  say_what_comes(progress, config, target, pairs_left);
+  const auto filled = std::count_if(config.problems.begin(), config.problems.end(),
+                                    [](const NamedProblem& named) { return named.problem.batch > 0; });
+  std::size_t pairs_left = static_cast<std::size_t>(filled) * config.classes.size();  // that have something to search
+  say_what_comes(progress, config, target, config.problems.size() * config.classes.size());
   std::int64_t evaluated = 0;
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
       if (interrupt_signal() != 0 || !session.lost.empty()) break;
-      const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left--);
+      const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left);
+      if (problem.problem.batch > 0) --pairs_left;
       result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
       result.search_seconds = session.searched_seconds;
