@@ -92,6 +92,9 @@ RunResult describe_run(const Config& config, const TuneOptions& options, const T
   if (target.measured() && !config.device_expect.empty() && config.device_expect != target.environment.device.name)
     result.environment.warnings.push_back(
         fmt::format("the config expects {}, this is {}", config.device_expect, target.environment.device.name));
+  if (config.measure.regime.size() > 1)
+    result.environment.warnings.push_back(
+        fmt::format("measure.regime: only the first, {}, is measured", config.measure.regime.front()));
   return result;
 }
 

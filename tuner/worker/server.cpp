@@ -55,7 +55,7 @@ class Server {
 
   Json answer(const Json& request) {
     const auto op = request.at("op").get<std::string>();
-    if (op == "environment") return msg::from(device_->environment());
+    if (op == "environment") return msg::from(environment());
     if (op == "support") return support(request);
     if (op == "load") return load(request);
     if (op == "evaluate") return msg::from(evaluate(request));
@@ -65,6 +65,19 @@ class Server {
   }
 
  private:
+  /// The device's, with the versions of the vendor libraries that its baselines use.
+  Environment environment() const {
+    Environment environment = device_->environment();
+    if (!device_->is_cuda()) return environment;
+    const auto version_of = [](std::string_view name) {
+      const auto version = find_baseline(name)->version();
+      return version ? *version : "not available: " + version.failure().reason;
+    };
+    environment.cudnn = version_of("cudnn");
+    environment.cublas = version_of("cublas_shift_add");
+    return environment;
+  }
+
   Json support(const Json& request) {
     verify_unit_ = msg::unit(request.at("verify"));
     baseline_unit_ = msg::unit(request.at("baselines"));
