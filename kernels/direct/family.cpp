@@ -83,6 +83,7 @@ class DirectFamily final : public Family {
     program.run = {{kernel, ct1d::direct::run_shape(t, g, bytes)}};
     program.work.fma_fp32 = context.problem.flop();
     program.work.bytes = context.problem.min_bytes(bytes);
+    program.work.shared_accesses = context.problem.flop() / 2 * 2 / 32;  // a word of x and one of w for every multiply
     return program;
   }
 };

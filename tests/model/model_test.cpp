@@ -159,6 +159,8 @@ TEST(LowerBound, IsTheBusiestOfPipesAndMemory) {
   EXPECT_NEAR(lower_bound_ms({0, 0, 3 * 412.3e9, 4.295e9}, device, true), 1.2502, 0.0001);
   EXPECT_NEAR(lower_bound_ms({0, 412.3e9, 412.3e9, 0}, device, true), 1.2502, 0.0001) << "one matrix unit serves both";
   EXPECT_EQ(lower_bound_ms({0, 0, 0, 4.8e6}, device, true), 0) << "may all stay in L2";
+  EXPECT_NEAR(lower_bound_ms({412.3e9, 0, 0, 4.295e9, 412.3e9 / 32}, device, true), 49.3, 0.1)
+      << "two reads a multiply";
 }
 
 TEST(LowerBound, LeavesOutWhatIsUnknown) {

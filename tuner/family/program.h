@@ -32,7 +32,8 @@ struct Work {
   double fma_fp32 = 0;     // operations (2 per multiply-add) on the FP32 pipe
   double tensor_tf32 = 0;  // on the matrix unit, by operand type
   double tensor_fp16 = 0;
-  double bytes = 0;  // cold minimum through device memory
+  double bytes = 0;            // cold minimum through device memory
+  double shared_accesses = 0;  // warp-wide reads of shared memory at least; an SM serves one a cycle
 };
 
 struct Program {
