@@ -90,17 +90,17 @@ std::vector<Constraint> economies(const Geometry& g) {
                       const int patch = patch_t(t) * patch_oc(t);
                       return patch >= (t.OC_TILE < 32 ? 4 : t.OC_TILE < 64 ? 16 : 32) && patch <= 128;
                     }),
-      constraint<T>({"T", "block", "run", "specialise"},
-                    "a specialised patch of 8 or more in t must have runs of 8 or more",
-                    [](const T& t) { return t.specialise == 0 || t.run >= 8 || patch_t(t) < 8 || t.block.x % 8 != 0; }),
+      constraint<T>({"IC_TILE", "unroll", "specialise"}, "specialised kernels unroll at least 2 channels if they can",
+                    [](const T& t) { return t.specialise == 0 || t.unroll >= 2 || t.IC_TILE < 2; }),
       constraint<T>({"block", "warp_t"}, "a warp must be as square as the block allows, or half as much",
                     [](const T& t) { return t.warp_t <= 16 || t.block.y % 2 != 0; }),
       constraint<T>({"specialise", "packed"}, "kernels with all geometry at run time read weights as they are",
                     [](const T& t) { return t.specialise != 0 || t.packed == 0; }),
-      constraint<T>({"block", "min_blocks"}, "an SM must be left 4 to 16 warps",
+      constraint<T>({"block", "specialise", "min_blocks"},
+                    "an SM must be left 8 to 16 warps (fewer in blocks below 128 threads)",
                     [](const T& t) {
                       const int warps = t.block.threads() / 32 * t.min_blocks;
-                      return (warps >= 4 || t.block.threads() < 128) && warps <= 16;
+                      return (warps >= 8 || t.block.threads() < 128 || t.specialise == 0) && warps <= 16;
                     }),
       constraint<T>({"T"}, "T must not be twice a phase's outputs or more (128 always may)",
                     [g](const T& t) { return t.T <= 128 || t.T < 2 * ct1d::ceil_div(g.length_out, g.stride); }),
@@ -124,12 +124,12 @@ constexpr Tunables kGeneral{128, 16, 4, {32, 4}, 1, 16, 2, 1, 0, 0, 1};
 
 /// From the largest patch to the smallest; the first that a problem and device allow is the default.
 constexpr Tunables kPreferred[] = {
-    // T, OC, IC, block,  run, warp_t, stages, unroll, specialise, packed, min_blocks
-    {128, 128, 8, {16, 16}, 8, 8, 3, 4, 1, 1, 2}, {128, 128, 8, {16, 16}, 8, 8, 2, 4, 1, 1, 2},
-    {128, 64, 8, {16, 8}, 8, 8, 2, 4, 1, 1, 3},   {128, 32, 8, {16, 8}, 8, 8, 2, 4, 1, 1, 3},
-    {128, 16, 8, {32, 4}, 4, 8, 2, 4, 1, 1, 2},   {128, 16, 4, {32, 4}, 4, 8, 2, 1, 1, 0, 1},
-    {128, 8, 4, {32, 4}, 4, 8, 2, 1, 1, 0, 1},    {256, 1, 1, {64, 1}, 4, 32, 2, 1, 1, 0, 1},
-    {128, 1, 1, {32, 1}, 4, 32, 2, 1, 1, 0, 1},
+    // T, OC, IC, block, run, warp_t, stages, unroll, specialise, packed, min_blocks
+    {96, 128, 16, {8, 16}, 4, 8, 2, 2, 1, 1, 3},  {96, 128, 8, {8, 16}, 4, 8, 2, 2, 1, 1, 3},
+    {128, 128, 8, {16, 16}, 4, 8, 2, 2, 1, 1, 2}, {128, 64, 8, {16, 8}, 4, 8, 2, 2, 1, 1, 3},
+    {128, 32, 8, {16, 8}, 4, 8, 2, 2, 1, 1, 3},   {128, 16, 8, {32, 4}, 4, 8, 2, 2, 1, 1, 2},
+    {128, 16, 4, {32, 4}, 4, 8, 2, 2, 1, 0, 2},   {128, 8, 4, {32, 4}, 4, 8, 2, 2, 1, 0, 2},
+    {256, 1, 1, {64, 1}, 4, 32, 2, 1, 1, 0, 1},   {128, 1, 1, {32, 1}, 4, 32, 2, 1, 1, 0, 1},
 };
 
 class TiledFamily final : public Family {
@@ -146,16 +146,16 @@ class TiledFamily final : public Family {
   }
 
   std::vector<Tunable> tunables() const override {
-    return {{"T", {64, 128, 256}, "outputs of one phase that a block computes"},
+    return {{"T", {64, 96, 128, 192, 256}, "outputs of one phase that a block computes"},
             {"OC_TILE", {1, 8, 16, 32, 64, 128}, "output channels of a block"},
             {"IC_TILE", {1, 4, 8, 16}, "input channels of a pipeline stage"},
             {"block",
              {Block{16, 16}, Block{16, 8}, Block{8, 16}, Block{32, 8}, Block{32, 4}, Block{64, 1}, Block{32, 1}},
              "threads of a block"},
-            {"run", {1, 4, 8, 16}, "neighbouring outputs of a thread that share one x window in registers"},
+            {"run", {1, 4, 8}, "neighbouring outputs of a thread that share one x window in registers"},
             {"warp_t", {8, 16, 32}, "lanes of a warp along t"},
             {"stages", {2, 3}, "buffers of the asynchronous pipeline"},
-            {"unroll", {1, 4}, "channels a loop iteration"},
+            {"unroll", {1, 2, 4}, "channels a loop iteration"},
             {"specialise", {1, 0}, "1: taps and x step compiled in, windows in registers; 0: at run time"},
             {"packed", {1, 0}, "1: weights packed once in reading order; 0: read as they are"},
             {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"}};

@@ -49,13 +49,14 @@ TEST(TiledLayout, StatesTheSeedProblemsTiles) {
   const layout::Tunables t;
   EXPECT_EQ(layout::chunk_taps(t, g), 3);
   const layout::Stage s = layout::stage_of(t, 3, 1);
-  EXPECT_EQ(s.width, 132);  // 128 outputs and 2 more, in pieces of 16 bytes
-  EXPECT_EQ(s.pitch, 136);  // pairs of pieces are exchanged
-  EXPECT_EQ(s.x_size, 8 * 136);
-  EXPECT_EQ(s.size, 8 * 136 + 8 * 3 * 128);
+  EXPECT_EQ(s.width, 100);  // 96 outputs and 2 more, in pieces of 16 bytes
+  EXPECT_EQ(s.pitch, 100);
+  EXPECT_EQ(layout::stage_of({128, 128, 8, {16, 16}, 8}, 3, 1).pitch, 136);  // runs of 8 exchange pairs of pieces
+  EXPECT_EQ(s.x_size, 16 * 100);
+  EXPECT_EQ(s.size, 16 * 100 + 16 * 3 * 128);
   const ct1d::LaunchShape shape = layout::run_shape(t, g, 4);
-  EXPECT_EQ(shape.grid_x, 64u * 513);  // 65538 outputs, up to 3 more for alignment
-  EXPECT_EQ(shape.shared_bytes, 256u + 64 + 3 * 32 + 3 * 4 * (8 * 136 + 8 * 3 * 128));
+  EXPECT_EQ(shape.grid_x, 64u * 683);  // 65538 outputs, up to 3 more for alignment
+  EXPECT_EQ(shape.shared_bytes, 256u + 64 + 2 * 32 + 2 * 4 * (16 * 100 + 16 * 3 * 128));
   EXPECT_EQ(layout::packed_bytes(t, g, 4), 128 * 3 * 128 * 4);
 }
 
@@ -119,7 +120,7 @@ TEST(TiledLayout, TilesReachEveryOutputOfAPhase) {
     EXPECT_GE(layout::t_tiles(t, g) * t.T - shift, length);
     EXPECT_LT((layout::t_tiles(t, g) - 1) * t.T, length + shift);
   }
-  EXPECT_EQ(layout::t_tiles({}, geometry(1, 1, 1, 0, 128)), 1);  // no tile more for alignment's sake
+  EXPECT_EQ(layout::t_tiles({}, geometry(1, 1, 1, 0, 96)), 1);  // no tile more for alignment's sake
 }
 
 TEST(TiledLayout, MultipliesModuloWithoutOverflow) {
@@ -189,13 +190,11 @@ TEST(TiledFamily, CompilesInTheTapsThatItsSharedMemoryIsLaidOutFor) {
   const Family& family = *find_family("tiled");
   const BuildContext context{kSeed, Accuracy::fp32, read_profile("h200")};
   Configuration c = family.default_configuration(context);
-  for (auto& [name, value] : c) {
-    if (name == "IC_TILE") value = std::int64_t{16};  // three stages of three taps would be 98.4 KB
-    if (name == "stages") value = std::int64_t{3};
-  }
+  for (auto& [name, value] : c)
+    if (name == "stages") value = std::int64_t{4};  // of three taps they would be 121 KB
   const Program program = family.build(context, c);
   EXPECT_THAT(program.unit.kernels[0], testing::EndsWith(", 2, 1, float>"));
-  EXPECT_EQ(program.run[0].shape.shared_bytes, 256u + 64 + 3 * 32 + 3 * 4 * (16 * 136 + 16 * 2 * 128));
+  EXPECT_EQ(program.run[0].shape.shared_bytes, 256u + 64 + 4 * 32 + 4 * 4 * (16 * 100 + 16 * 2 * 128));
 }
 
 TEST(TiledFamily, RefusesSixteenBitTensors) {

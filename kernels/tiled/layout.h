@@ -7,17 +7,17 @@
 namespace ct1d::tiled {
 
 struct Tunables {
-  int T = 128;        // outputs of one phase that a block computes
+  int T = 96;         // outputs of one phase that a block computes
   int OC_TILE = 128;  // output channels of a block
-  int IC_TILE = 8;    // input channels of a pipeline stage
-  BlockShape block{16, 16};
-  int run = 8;         // neighbouring outputs of a thread that share one x window in registers
+  int IC_TILE = 16;   // input channels of a pipeline stage
+  BlockShape block{8, 16};
+  int run = 4;         // neighbouring outputs of a thread that share one x window in registers
   int warp_t = 8;      // lanes of a warp along t; the others lie along output channels
-  int stages = 3;      // buffers of the asynchronous pipeline
-  int unroll = 4;      // channels a loop iteration
+  int stages = 2;      // buffers of the asynchronous pipeline
+  int unroll = 2;      // channels a loop iteration
   int specialise = 1;  // 1: taps a chunk and x step are compile-time, the window lives in registers; 0: run-time
   int packed = 1;      // 1: weights packed once in the order a block reads them; 0: read as the user stores them
-  int min_blocks = 2;  // blocks an SM that the compiler leaves registers for
+  int min_blocks = 3;  // blocks an SM that the compiler leaves registers for
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
