@@ -132,6 +132,19 @@ constexpr Tunables kPreferred[] = {
     {256, 1, 1, {64, 1}, 4, 32, 2, 1, 1, 0, 1},   {128, 1, 1, {32, 1}, 4, 32, 2, 1, 1, 0, 1},
 };
 
+/// Reads of shared memory that a thread makes for each multiply: windows in pieces of 16 bytes and weights in vectors,
+/// over the patch; without specialisation a word of x for each output and tap.
+double reads_a_multiply(const Tunables& t, const Geometry& g) {
+  const int vector = patch_oc(t) % 4 == 0 ? 4 : patch_oc(t) % 2 == 0 ? 2 : 1;
+  const double weights = patch_oc(t) / vector;
+  const double patch = static_cast<double>(patch_t(t)) * patch_oc(t);
+  if (t.specialise == 0) return (patch_t(t) + weights) / patch;
+  const auto taps = static_cast<double>(ct1d::tiled::chunk_taps(t, g));
+  const auto window = ct1d::ceil_div(t.run + (ct1d::tiled::chunk_taps(t, g) - 1) * ct1d::tiled::x_step(g), 4);
+  const double windows = static_cast<double>(window * (patch_t(t) / t.run));
+  return (windows + taps * weights) / (taps * patch);
+}
+
 class TiledFamily final : public Family {
  public:
   std::string_view name() const override { return "tiled"; }
@@ -196,6 +209,7 @@ class TiledFamily final : public Family {
     }
     program.work.fma_fp32 = context.problem.flop();
     program.work.bytes = context.problem.min_bytes(4);
+    program.work.shared_accesses = context.problem.flop() / 2 / 32 * reads_a_multiply(t, g);
     return program;
   }
 };
