@@ -78,6 +78,8 @@ TEST(Cases, EveryFaultIsOneLineWithFileAndPath) {
           Row{file_with("input", "[1]"), "$.cases[0].input: [1] is not allowed: expected an array of 2 numbers"},
           Row{file_with("input", "[1, \"2\"]"), "$.cases[0].input[1]: \"2\""},
           Row{file_with("input", "[1, null]"), "$.cases[0].input[1]: null"},
+          Row{file_with("input", "[1, -1e39]"), "$.cases[0].input[1]: -1e+39 is not allowed: expected a number within"},
+          Row{file_with("bias", "[1e300]"), "$.cases[0].bias[0]: 1e+300"},
           Row{file_with("weight", "{}"), "$.cases[0].weight: "},
           Row{file_with("bias", "null"), "$.cases[0].bias: null"},
           Row{file_with("bias", ""), "lacks the key 'bias'"},

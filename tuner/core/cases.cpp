@@ -1,6 +1,8 @@
 // Cases of `tuner verify --cases`.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "tuner/core/config.h"
@@ -9,7 +11,10 @@
 namespace tuner {
 namespace {
 
-std::vector<double> read_tensor(const Node& node, std::int64_t count) {
+constexpr double kMostFloat = std::numeric_limits<float>::max();
+
+/// Numbers of at most `most` in magnitude: what is given to kernels must not become infinite as a float.
+std::vector<double> read_tensor(const Node& node, std::int64_t count, double most) {
   const Json& json = node.json();
   if (!json.is_array() || json.size() != static_cast<std::size_t>(count))
     node.refuse(fmt::format("an array of {} numbers, as the problem says", count));
@@ -18,6 +23,7 @@ std::vector<double> read_tensor(const Node& node, std::int64_t count) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     if (!json[i].is_number()) node.elements()[i].refuse("a number");
     values.push_back(json[i].get<double>());
+    if (std::abs(values.back()) > most) node.elements()[i].refuse(fmt::format("a number within +-{:.9g}", most));
   }
   return values;
 }
@@ -30,15 +36,15 @@ Case read_case(const Node& node) {
   if (const auto values = node.find("values")) values->string();
   if (const auto length = node.find("length_out"); length && length->integer() != read.problem.length_out())
     length->refuse(fmt::format("{}, as the problem says", read.problem.length_out()));
-  read.input = read_tensor(node.at("input"), read.problem.x_count());
-  read.weight = read_tensor(node.at("weight"), read.problem.w_count());
+  read.input = read_tensor(node.at("input"), read.problem.x_count(), kMostFloat);
+  read.weight = read_tensor(node.at("weight"), read.problem.w_count(), kMostFloat);
   const Node bias = node.at("bias");
   if (read.problem.bias) {
-    read.bias = read_tensor(bias, read.problem.out_channels);
+    read.bias = read_tensor(bias, read.problem.out_channels, kMostFloat);
   } else if (!bias.json().is_null()) {
     bias.refuse("null, since the problem has no bias");
   }
-  read.output = read_tensor(node.at("output"), read.problem.y_count());
+  read.output = read_tensor(node.at("output"), read.problem.y_count(), std::numeric_limits<double>::max());
   return read;
 }
 
