@@ -21,6 +21,14 @@ std::int64_t tunable_or(const Configuration& configuration, std::string_view nam
 
 double products(const Problem& problem) { return problem.flop() / 2; }
 
+constexpr double kMostHostBytes = 4e9;
+
+/// Inputs in float; of an output the float, the float64 reference and the bound.
+double host_bytes(const Problem& problem) {
+  return 4.0 * (static_cast<double>(problem.x_count()) + static_cast<double>(problem.w_count())) +
+         24.0 * static_cast<double>(problem.y_count());
+}
+
 }  // namespace
 
 Problem cut_for_host(const Problem& problem, const Configuration& configuration, double max_products) {
@@ -79,6 +87,15 @@ std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, co
   for (const Variant& variant : variants) {
     cuts.push_back(context);
     cuts.back().problem = cut_for_host(context.problem, variant.tunables);
+    if (host_bytes(cuts.back().problem) > kMostHostBytes) {
+      std::promise<Expected<CompiledUnit>> too_large;
+      too_large.set_value(Failure{Outcome::unproven,
+                                  fmt::format("compiled; not run on the CPU: {} needs {:.0f} GB of memory there",
+                                              summary(cuts.back().problem), host_bytes(cuts.back().problem) / 1e9),
+                                  {}});
+      units.push_back(too_large.get_future());
+      continue;
+    }
     units.push_back(compiler_->compile(find_family(variant.family)->build(cuts.back(), variant.tunables).unit));
   }
   std::vector<Proof> proofs;
