@@ -97,7 +97,17 @@ TEST(Emit, RefusesWhatItCannotUse) {
   RunResult renamed = seed_result();
   for (VariantRecord& variant : renamed.problems[0].classes[0].variants) variant.variant.tunables[0].first = "TT";
   EXPECT_THAT(refusal({renamed}), HasSubstr("a tunable TT"));
-  for (const char* name : {"", "1a", "a::", "::a", "a b", "a:b", "a;b", "a::1", "a:::b"}) {
+  const std::vector<std::pair<Value, std::string>> unfit_values{{std::int64_t{0}, "from 1 to"},
+                                                                {std::int64_t{1} << 31, "from 1 to"},
+                                                                {std::string("x"), "expected a value as"},
+                                                                {Block{8, 8}, "expected a value as"},
+                                                                {std::int64_t{3}, "is refused by this program: "}};
+  for (const auto& [value, words] : unfit_values) {
+    RunResult unfit = seed_result();
+    for (VariantRecord& variant : unfit.problems[0].classes[0].variants) variant.variant.tunables[0].second = value;
+    EXPECT_THAT(refusal({unfit}), HasSubstr(words));
+  }
+  for (const char* name : {"", "1a", "a::", "::a", "a b", "a:b", "a;b", "a::1", "a:::b", "int", "a::class", "std"}) {
     EmitOptions options;
     options.name_space = name;
     EXPECT_THAT(refusal({seed_result()}, options), HasSubstr("is no C++ namespace")) << name;

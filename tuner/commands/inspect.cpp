@@ -10,7 +10,7 @@
 #include "tuner/core/file.h"
 #include "tuner/core/hash.h"
 #include "tuner/core/result.h"
-#include "tuner/family/family.h"
+#include "tuner/family/checks.h"
 #include "tuner/jit/process.h"
 
 namespace tuner {
@@ -94,12 +94,13 @@ int inspect(const InspectOptions& options, const Settings& settings) {
   if (!family)
     throw UsageError(
         fmt::format("{}: family `{}` is not in this program", options.result.string(), found.variant->variant.family));
+  const BuildContext context{found.problem->problem, found.record->accuracy, result.environment.device};
+  const Configuration configuration = recorded_configuration(*family, context, found.variant->variant);
   InterruptGuard guard;
   DeviceChoice choice;
   if (!options.run) choice.kind = DeviceChoice::Kind::offline;
   Target target = open_target(choice, {}, result.environment.device.arch, 1, settings);
-  const BuildContext context{found.problem->problem, found.record->accuracy, result.environment.device};
-  const Program program = family->build(context, found.variant->variant.tunables);
+  const Program program = family->build(context, configuration);
   auto compiling = target.nvrtc->compile(program.unit);
   if (!wait_unless_interrupted(compiling)) throw Interrupted{interrupt_signal()};
   const auto unit = compiling.get();

@@ -6,22 +6,10 @@
 #include <limits>
 #include <map>
 
+#include "tuner/family/checks.h"
+
 namespace tuner {
 namespace {
-
-/// The family's own configuration with the variant's values: checks names, and fills in what an older result lacks.
-Configuration complete(const Family& family, const BuildContext& context, const Variant& variant) {
-  Configuration configuration = family.default_configuration(context);
-  for (const auto& chosen : variant.tunables) {
-    const auto place = std::find_if(configuration.begin(), configuration.end(),
-                                    [&](const auto& entry) { return entry.first == chosen.first; });
-    if (place == configuration.end())
-      throw UsageError(fmt::format("the result's family {} has a tunable {} that this program does not know",
-                                   variant.family, chosen.first));
-    place->second = chosen.second;
-  }
-  return configuration;
-}
 
 bool holds_all(const Family& family, const BuildContext& context, const Configuration& configuration) {
   if (family.refuses(context)) return false;
@@ -58,7 +46,7 @@ std::optional<Chosen> choose_one(const RunResult& result, const ProblemRecord& p
   chosen.context = {problem.problem, record.accuracy, result.environment.device};
   chosen.context.problem.batch = std::max<std::int64_t>(1, problem.problem.batch);
   chosen.problem_name = problem.name;
-  chosen.variant = {variant->variant.family, complete(*family, chosen.context, variant->variant)};
+  chosen.variant = {variant->variant.family, recorded_configuration(*family, chosen.context, variant->variant)};
   chosen.program = family->build(chosen.context, chosen.variant.tunables);
   if (result.measured && variant->time) chosen.median_ms = variant->time->ms.median;
   if (result.measured && named == nullptr && !record.best.empty()) chosen.note = record.best + " was faster";

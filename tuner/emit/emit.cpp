@@ -170,6 +170,19 @@ std::string banner(const std::vector<RunResult>& results, const EmitOptions& opt
   return text;
 }
 
+/// Words that name no namespace though they look like names: C++20's, of which headers see those of C++17 too.
+bool is_keyword(std::string_view word) {
+  static constexpr std::string_view kKeywords =
+      " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class "
+      "compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype "
+      "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline "
+      "int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+      "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template "
+      "this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
+      "while xor xor_eq std ";
+  return kKeywords.find(fmt::format(" {} ", word)) != std::string_view::npos;
+}
+
 void check_namespace(const std::string& name) {
   bool start = true;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -184,6 +197,10 @@ void check_namespace(const std::string& name) {
       start = true;
       break;
     }
+  }
+  for (std::size_t from = 0, end = 0; !start && end != name.npos; from = end + 2) {
+    end = name.find("::", from);
+    start = is_keyword(name.substr(from, end - from));
   }
   if (start) throw UsageError(fmt::format("--namespace \"{}\" is no C++ namespace, such as audio::kernels", name));
 }
