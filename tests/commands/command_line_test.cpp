@@ -42,6 +42,8 @@ TEST(CommandLine, WrongUsageIsExitCodeTwo) {
       {{"verify", "--class", "fp64", "--device", "offline"}, "fp64"},
       {{"report"}, "RESULT"},
       {{"compare", "one.json"}, "NEW"},
+      {{"--config", tiny_config(), "--out", ""}, "--out"},
+      {{"compare", "one.json", "two.json", "--fail-slower", "nan"}, "nan"},
       {{"emit", "one.json"}, "--out"},
       {{"inspect", "one.json"}, "VARIANT"},
   };
@@ -90,6 +92,9 @@ TEST(CommandLine, FlagsOutOfRangeAreRefusedAndNothingIsWritten) {
 TEST(CommandLine, UnreadableConfigsAreRefusedAndNothingIsWritten) {
   const std::string good = TemporaryFolder::content_of(tiny_config());
   const std::string deep(100'000, '[');
+  const auto with = [](const std::string& member) {
+    return R"({"problems": [{"in_channels": 4, "out_channels": 4, "kernel_size": 3, "length": 16}], )" + member + "}";
+  };
   TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> faulty{
       {"", "line 1"},
@@ -104,6 +109,10 @@ TEST(CommandLine, UnreadableConfigsAreRefusedAndNothingIsWritten) {
       {deep + std::string(100'000, ']'), "deep"},
       {"{\"a\":" + deep + std::string(100'000, ']') + "}", "deep"},
       {"{\"problems\": [{\"in_channels\": 1}]}", "problems[0]"},
+      {with(R"("restrict": ["T > 1", "T = 1"])"), "$.restrict[1]: restrict: \"T = 1\": "},
+      {with(R"("restrict": ["T\u0000\u001b"])"), "$.restrict[0]: restrict: \"T\\x00\\x1b\": unexpected character"},
+      {with(R"("families": {"direct": {"T": [64, 0]}})"), "$.families.direct.T[1]: 0 is not allowed: expected a whole"},
+      {with(R"("families": {"tiled": {"run": [2147483647]}})"), "$.families.tiled.run[0]: 2147483647 is not allowed"},
       {std::string(100'000'000, ' '), "limit"},
       {"[" + std::string(50'000'000, '1') + "," + std::string(50'000'000, '1') + "]", "limit"},
   };

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "tuner/commands/version.h"
 #include "tuner/core/failure.h"
 #include "tuner/core/file.h"
+#include "tuner/core/json_node.h"
 #include "tuner/jit/jit.h"
 #include "tuner/worker/worker.h"
 
@@ -133,6 +135,7 @@ class CommandLine {
       for (const std::string& text : budgets_) add_budget(tune_.budget, text);
       if (!seed_.empty()) tune_.seed = number_within("--seed", seed_, std::numeric_limits<std::int64_t>::max());
       if (!jobs_.empty()) tune_.jobs = static_cast<int>(number_within("--jobs", jobs_, 4096));
+      if (tune_.out && tune_.out->empty()) throw UsageError("--out: a folder's name is expected, not an empty one");
       if (quiet_ && verbose_) throw UsageError("--quiet and --verbose exclude each other");
       tune_.verbosity = quiet_ ? Verbosity::quiet : verbose_ ? Verbosity::verbose : Verbosity::normal;
       tune_.device = parse_device(device_);
@@ -210,7 +213,10 @@ class CommandLine {
         ->option_text("PCT")
         ->check(CLI::Range(0.0, 1000.0));
     sub->add_flag("--allow-different", compare_.allow_different, "Compare across GPUs, drivers or regimes");
-    on(sub, [this](const Settings& settings) { return compare(compare_, settings); });
+    on(sub, [this](const Settings& settings) {
+      if (std::isnan(compare_.fail_slower)) throw UsageError("--fail-slower nan: allowed are numbers from 0 to 1000");
+      return compare(compare_, settings);
+    });
   }
 
   void add_emit() {
@@ -256,17 +262,13 @@ class CommandLine {
   std::function<int(const Settings&)> command_;
 };
 
-/// One line of text: line breaks of a library's message become spaces.
-std::string one_line(std::string text) {
-  for (char& c : text)
+/// One line: line breaks of a library's message become spaces, other control characters of the input are spelled out.
+int fail(int code, std::string message) {
+  for (char& c : message)
     if (c == '\n' || c == '\r') c = ' ';
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-int fail(int code, const std::string& message) {
+  while (!message.empty() && message.back() == ' ') message.pop_back();
   std::fflush(stdout);
-  std::fputs(fmt::format("tuner: {}\n", one_line(message)).c_str(), stderr);
+  std::fputs(fmt::format("tuner: {}\n", one_line(message, 4096)).c_str(), stderr);
   return code;
 }
 
@@ -293,6 +295,7 @@ std::optional<int> run_helper_process(int argc, char** argv) {
 
 int run_command_line(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past `ulimit -f` is a failed write
   CommandLine line(as_typed(argc, argv));
   try {
     line.app().parse(argc, argv);

@@ -11,6 +11,7 @@
 #include "tuner/commands/version.h"
 #include "tuner/commands/vocabulary.h"
 #include "tuner/core/file.h"
+#include "tuner/family/checks.h"
 #include "tuner/report/report.h"
 
 namespace tuner {
@@ -36,6 +37,34 @@ void keep_named(std::vector<Item>& items, const std::vector<std::string>& names,
   }
   std::erase_if(items,
                 [&](const Item& item) { return std::find(names.begin(), names.end(), name_of(item)) == names.end(); });
+}
+
+/// Refuses values that no kernel can be built with.
+void check_values(const Config& config, const std::filesystem::path& path) {
+  if (!config.families) return;
+  for (const FamilySelection& selection : *config.families) {
+    const auto tunables = find_family(selection.name)->tunables();
+    for (const auto& [name, values] : selection.values)
+      for (std::size_t i = 0; i < values.size(); ++i)
+        for (const Tunable& tunable : tunables)
+          if (tunable.name == name)
+            if (const auto takes = unfit(tunable, values[i]))
+              throw UsageError(fmt::format("{}: $.families.{}.{}[{}]: {} is not allowed: expected {}", path.string(),
+                                           selection.name, name, i, to_string(values[i]), *takes));
+  }
+}
+
+/// Refuses a wrong `restrict` before anything starts.
+void check_conditions(const Config& config, const std::filesystem::path& path) {
+  std::vector<std::vector<Tunable>> own;
+  for (const Family* family : families()) own.push_back(family->tunables());
+  for (std::size_t i = 0; i < config.restrict_.size(); ++i) {
+    try {
+      bind_conditions({config.restrict_[i]}, own);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}: $.restrict[{}]: {}", path.string(), i, error.what()));
+    }
+  }
 }
 
 /// The command line's flags win over the config.
@@ -137,12 +166,9 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
 
 int tune(const TuneOptions& options, const Settings& settings) {
   Config config = read_config(options.config, vocabulary());
+  check_values(config, options.config);
+  check_conditions(config, options.config);
   apply_flags(config, options);
-  {
-    std::vector<std::vector<Tunable>> own;
-    for (const Family* family : families()) own.push_back(family->tunables());
-    bind_conditions(config.restrict_, own);  // refuses a wrong `restrict` before anything starts
-  }
   InterruptGuard guard;
   Progress progress(options.verbosity, settings.progress_bar);
   const int jobs = job_count(config.jobs);

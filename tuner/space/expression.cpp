@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tuner/core/failure.h"
+#include "tuner/core/json_node.h"
 
 namespace tuner {
 namespace {
@@ -146,7 +147,7 @@ class Translator {
 Translation translate(const std::string& expression) { return Translator(expression).translate(); }
 
 void refuse_condition(const std::string& expression, const std::string& fault) {
-  throw UsageError(fmt::format("restrict: \"{}\": {}", expression, fault));
+  throw UsageError(fmt::format("restrict: \"{}\": {}", one_line(expression, 1000), fault));
 }
 
 }  // namespace tuner
