@@ -129,6 +129,7 @@ bring_dependencies() {
   local key missing
   key=$(dependencies_key)
   if [ -f "$build_root/deps.env" ] && [ "$(head -n1 "$build_root/deps.env")" = "# $key" ]; then
+    # shellcheck source=/dev/null
     . "$build_root/deps.env"
     return
   fi
