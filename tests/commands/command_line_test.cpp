@@ -143,7 +143,7 @@ TEST(CommandLine, MissingFilesAndFoldersInPlaceOfFilesAreRefused) {
   expect_refusal(run_to_end({"report", tiny_config()}), 2, "tiny.json");
 }
 
-TEST(CommandLine, ADemandedGpuThatIsNotThereIsExitCodeThree) {
+TEST(CommandLine, ADemandedDeviceThatIsNotThereIsExitCodeThree) {
   if (nvidia_device_visible()) GTEST_SKIP() << "an NVIDIA device is visible here";
   TemporaryFolder folder;
   expect_refusal(run_to_end({"--config", tiny_config(), "--device", "cuda", "--out", folder.path() / "out"}), 3,
