@@ -8,6 +8,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "tuner/commands/candidates.h"
 #include "tuner/commands/interrupt.h"
 #include "tuner/model/model.h"
 #include "tuner/search/search.h"
@@ -42,22 +43,6 @@ MeasureOptions search_options(MeasureOptions options) {
   return options;
 }
 
-/// Narrows a family's lists to what the config names.
-std::vector<Tunable> narrowed(std::vector<Tunable> tunables, const FamilySelection* selection) {
-  if (!selection) return tunables;
-  for (const auto& [name, values] : selection->values)
-    for (Tunable& tunable : tunables)
-      if (tunable.name == name) tunable.values = values;
-  return tunables;
-}
-
-const FamilySelection* selection_of(const Config& config, std::string_view family) {
-  if (config.families)
-    for (const FamilySelection& selection : *config.families)
-      if (selection.name == family) return &selection;
-  return nullptr;
-}
-
 /// A candidate on its way through compiling, and what is kept of it afterwards.
 struct Pending {
   Proposal proposal;
@@ -86,8 +71,8 @@ class ClassRun {
   }
 
   ClassRecord run() {
-    candidates_ = candidates_of(session_.config, context_, record_.rejections);
-    for (const Candidates& part : candidates_) record_.space_size += part.space.size();
+    candidates_ = Candidates(session_.config, context_, record_.rejections);
+    record_.space_size = candidates_.size();
     session_.progress.note(fmt::format("{} {} ({}): {} valid configurations", name_, to_string(context_.accuracy),
                                        summary(context_.problem), record_.space_size));
     if (context_.problem.batch == 0) return record_;  // an empty result: nothing to run
@@ -141,29 +126,10 @@ class ClassRun {
     return false;
   }
 
-  Variant variant_at(std::size_t index) const {
-    for (const Candidates& part : candidates_) {
-      if (index < part.space.size()) return {std::string(part.family->name()), part.space.at(index)};
-      index -= part.space.size();
-    }
-    throw std::out_of_range("candidate index");
-  }
-
-  /// Where each family's default configuration stands among the candidates: strategies may begin there.
-  std::vector<std::size_t> default_indices() const {
-    std::vector<std::size_t> indices;
-    std::size_t offset = 0;
-    for (const Candidates& part : candidates_) {
-      if (const auto found = part.space.find(part.family->default_configuration(context_)))
-        indices.push_back(offset + *found);
-      offset += part.space.size();
-    }
-    return indices;
-  }
-
   void search() {
     const auto total = static_cast<std::size_t>(record_.space_size);
-    const SearchSpace space{total, [this](std::size_t index) { return variant_at(index); }, default_indices()};
+    const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
+                            candidates_.defaults(context_)};
     const auto strategy = make_strategy(session_.config.search.strategy, space, session_.config.search.seed);
     const std::size_t limit =
         allowance_.evaluations ? std::min(total, static_cast<std::size_t>(*allowance_.evaluations)) : total;
@@ -190,7 +156,7 @@ class ClassRun {
   }
 
   Pending begin(const Proposal& proposal) {
-    Pending pending{proposal, variant_at(proposal.index), {}, {}, Clock::now()};
+    Pending pending{proposal, candidates_.at(proposal.index), {}, {}, Clock::now()};
     pending.program = find_family(pending.variant.family)->build(context_, pending.variant.tunables);
     pending.unit = session_.target.nvrtc->compile(pending.program.unit);
     return pending;
@@ -416,7 +382,7 @@ class ClassRun {
   Allowance allowance_;
   MeasureOptions measure_;
   Clock::time_point start_;
-  std::vector<Candidates> candidates_;
+  Candidates candidates_;
   std::vector<Kept> kept_;
   ClassRecord record_;
   double best_ms_ = std::numeric_limits<double>::infinity();
@@ -424,32 +390,6 @@ class ClassRun {
 };
 
 }  // namespace
-
-std::vector<Candidates> candidates_of(const Config& config, const BuildContext& context,
-                                      std::map<std::string, std::uint64_t>& rejections) {
-  std::vector<std::vector<Tunable>> own;
-  for (const Family* family : families()) own.push_back(family->tunables());
-  const auto conditions = bind_conditions(config.restrict_, own);
-  std::vector<Candidates> candidates;
-  for (std::size_t i = 0; i < families().size(); ++i) {
-    const Family* family = families()[i];
-    const FamilySelection* selection = selection_of(config, family->name());
-    if (config.families && !selection) continue;
-    if (const auto refusal = family->refuses(context)) {
-      ++rejections[fmt::format("{}: {}", family->name(), *refusal)];
-      continue;
-    }
-    auto constraints = family->constraints(context);
-    constraints.insert(constraints.end(), conditions[i].begin(), conditions[i].end());
-    SpaceOptions options;
-    options.seed = config.search.seed;
-    Space space(narrowed(own[i], selection), std::move(constraints), options);
-    for (const auto& [reason, count] : space.rejections())
-      rejections[fmt::format("{}: {}", family->name(), reason)] += count;
-    candidates.push_back({family, std::move(space)});
-  }
-  return candidates;
-}
 
 ClassRecord run_class(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance) {
   return ClassRun(session, problem, accuracy, allowance).run();

@@ -11,7 +11,6 @@
 #include "tuner/commands/target.h"
 #include "tuner/core/config.h"
 #include "tuner/core/result.h"
-#include "tuner/space/space.h"
 
 namespace tuner {
 
@@ -31,17 +30,6 @@ struct Session {
   std::string lost = {};        // why the device can no longer be used; empty while it can
   double searched_seconds = 0;  // spent so far; what a budget in seconds counts, baselines and run-off on top
 };
-
-/// One family's part of the candidates.
-struct Candidates {
-  const Family* family;
-  Space space;
-};
-
-/// Spaces of the families that the config names and that serve the problem; refusals go to `rejections` as "family:
-/// reason".
-std::vector<Candidates> candidates_of(const Config& config, const BuildContext& context,
-                                      std::map<std::string, std::uint64_t>& rejections);
 
 /// Everything found before an interrupt is in the record. Never throws for a variant's sake.
 ClassRecord run_class(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance);

@@ -13,6 +13,7 @@
 #include "tuner/core/file.h"
 #include "tuner/family/checks.h"
 #include "tuner/report/report.h"
+#include "tuner/space/space.h"
 
 namespace tuner {
 namespace {

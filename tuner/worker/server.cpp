@@ -255,6 +255,8 @@ class Server {
             entrants.push_back(route.runnable.get());
       }
     }
+    if (entrants.size() != request.at("contestants").size())
+      return {{"failure", msg::from(Failure{Outcome::rejected, "a baseline no longer offers its best route", {}})}};
     for (Runnable* entrant : entrants)
       if (const auto bound = entrant->bind(verifier_->tensors()); !bound)
         return {{"failure", msg::from(note(bound.failure()))}};

@@ -1,0 +1,77 @@
+#include "tuner/commands/candidates.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace tuner {
+namespace {
+
+/// Narrows a family's lists to what the config names.
+std::vector<Tunable> narrowed(std::vector<Tunable> tunables, const FamilySelection* selection) {
+  if (!selection) return tunables;
+  for (const auto& [name, values] : selection->values)
+    for (Tunable& tunable : tunables)
+      if (tunable.name == name) tunable.values = values;
+  return tunables;
+}
+
+const FamilySelection* selection_of(const Config& config, std::string_view family) {
+  if (config.families)
+    for (const FamilySelection& selection : *config.families)
+      if (selection.name == family) return &selection;
+  return nullptr;
+}
+
+}  // namespace
+
+Candidates::Candidates(const Config& config, const BuildContext& context,
+                       std::map<std::string, std::uint64_t>& rejections) {
+  std::vector<std::vector<Tunable>> own;
+  for (const Family* family : families()) own.push_back(family->tunables());
+  const auto conditions = bind_conditions(config.restrict_, own);
+  for (std::size_t i = 0; i < families().size(); ++i) {
+    const Family* family = families()[i];
+    const FamilySelection* selection = selection_of(config, family->name());
+    if (config.families && !selection) continue;
+    if (const auto refusal = family->refuses(context)) {
+      ++rejections[fmt::format("{}: {}", family->name(), *refusal)];
+      continue;
+    }
+    auto constraints = family->constraints(context);
+    constraints.insert(constraints.end(), conditions[i].begin(), conditions[i].end());
+    SpaceOptions options;
+    options.seed = config.search.seed;
+    Space space(narrowed(own[i], selection), std::move(constraints), options);
+    for (const auto& [reason, count] : space.rejections())
+      rejections[fmt::format("{}: {}", family->name(), reason)] += count;
+    parts_.push_back({family, std::move(space)});
+  }
+}
+
+std::size_t Candidates::size() const {
+  std::size_t total = 0;
+  for (const Part& part : parts_) total += part.space.size();
+  return total;
+}
+
+Variant Candidates::at(std::size_t index) const {
+  for (const Part& part : parts_) {
+    if (index < part.space.size()) return {std::string(part.family->name()), part.space.at(index)};
+    index -= part.space.size();
+  }
+  throw std::out_of_range("candidate index");
+}
+
+std::vector<std::size_t> Candidates::defaults(const BuildContext& context) const {
+  std::vector<std::size_t> indices;
+  std::size_t offset = 0;
+  for (const Part& part : parts_) {
+    if (const auto found = part.space.find(part.family->default_configuration(context)))
+      indices.push_back(offset + *found);
+    offset += part.space.size();
+  }
+  return indices;
+}
+
+}  // namespace tuner
