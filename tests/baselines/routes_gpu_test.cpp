@@ -165,8 +165,8 @@ TEST_F(BaselineRoutesGpu, C72Fp16ConstantsAreExact) {
   for (const std::string_view name : baseline_names()) check(name, p, Accuracy::fp16, *verifier);
 }
 
-/// A launch recorded in a CUDA graph does what the launch does. Some of cuDNN's plans cannot be recorded (seen: engine 1
-/// with a swept knob); that is the library's answer, but each library must have plans that can.
+/// A launch recorded in a CUDA graph does what the launch does. Some of cuDNN's plans cannot be recorded (seen: engine
+/// 1 with a swept knob); that is the library's answer, but each library must have plans that can.
 TEST_F(BaselineRoutesGpu, RoutesCanBeCaptured) {
   Problem p = problem(2, 16, 8, 4, 1, 300);
   p.bias = true;
