@@ -22,7 +22,7 @@ say() { printf '==> %s\n' "$*" >&2; }
 fail() {
   printf 'error: %s\n' "$2" >&2
   if [ -n "${3:-}" ]; then
-    { grep -E -m8 -A3 '(^|[^a-z])(error|Error|ERROR|E:|FAILED|fatal|CMake Error|undefined reference)' "$3" || tail -n 8 "$3"; } |
+    { grep -E -m4 -A3 '(^|[ :])(error|ERROR|E|fatal error|CMake Error[^:]*):|undefined reference' "$3" || tail -n 8 "$3"; } |
       cut -c1-400 | head -n 16 | sed 's/^/  | /' >&2
     printf '  log: %s\n' "$3" >&2
   fi

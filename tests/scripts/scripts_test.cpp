@@ -25,6 +25,6 @@ INSTANTIATE_TEST_SUITE_P(Checks, Scripts,
                                          "an_old_compiler_is_refused", "a_folder_that_cannot_be_written_is_named",
                                          "the_summary_counts", "wheels_are_pinned_by_hash",
                                          "wheels_stay_in_their_folder", "scripts_parse"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& check) { return std::string(check.param); });
 
 }  // namespace
