@@ -1,5 +1,6 @@
 // Host facts of the `tiled` family.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/tiled/layout.h"
 #include "tuner/family/typed_family.h"
@@ -57,6 +58,10 @@ std::vector<Constraint> requirements(const Geometry& g, const DeviceFacts& devic
                     [](const T& t) { return t.OC_TILE % t.block.y == 0; }),
       constraint<T>({"run", "specialise"}, "run must be 4 or more if specialised, 1 if not",
                     [](const T& t) { return t.specialise != 0 ? t.run >= 4 : t.run == 1; }),
+      constraint<T>({"specialise"}, "the step between taps that is compiled in must fit an int",
+                    [fits = ct1d::tiled::x_step(g) <= std::numeric_limits<int>::max()](const T& t) {
+                      return t.specialise == 0 || fits;
+                    }),
       constraint<T>({"IC_TILE", "unroll"}, "IC_TILE must be a multiple of unroll",
                     [](const T& t) { return t.IC_TILE % t.unroll == 0; }),
       constraint<T>({"unroll", "specialise"}, "only specialised kernels unroll channels",

@@ -29,6 +29,7 @@ const std::vector<Problem> kOddProblems{
     {1, 40, 24, 5, 1, 0, 0, 400, 1, false, 3000},
     {1, 2, 2, 2, 1, 0, 0, 1000000, 1, false, 3},
     {1, 2, 2, 2, 4000000000, 0, 0, 4000000000, 1, false, 2},
+    {1, 1, 1, 2, 1, 0, 0, 1099511627776, 1, false, 100},
 };
 
 std::vector<std::string> broken(const Family& family, const BuildContext& context, const Configuration& configuration) {
@@ -195,6 +196,18 @@ TEST(TiledFamily, CompilesInTheTapsThatItsSharedMemoryIsLaidOutFor) {
   const Program program = family.build(context, c);
   EXPECT_THAT(program.unit.kernels[0], testing::EndsWith(", 2, 1, float>"));
   EXPECT_EQ(program.run[0].shape.shared_bytes, 256u + 64 + 4 * 32 + 4 * 4 * (16 * 100 + 16 * 2 * 128));
+}
+
+TEST(TiledFamily, DoesNotCompileInAStepThatNoIntHolds) {
+  const Family& family = *find_family("tiled");
+  const Configuration specialised = family.default_configuration({kSeed, Accuracy::fp32, read_profile("h200")});
+  const auto faults = [&](std::int64_t dilation) {
+    const Problem problem{1, 128, 128, 2, 1, 0, 0, dilation, 1, false, 65536};
+    return broken(family, {problem, Accuracy::fp32, read_profile("h200")}, specialised);
+  };
+  const auto says_so = testing::Contains(testing::HasSubstr("must fit an int"));
+  EXPECT_THAT(faults(2147483647), testing::Not(says_so));
+  EXPECT_THAT(faults(2147483648), says_so);
 }
 
 TEST(TiledFamily, RefusesSixteenBitTensors) {
