@@ -119,7 +119,8 @@ RunResult describe_run(const Config& config, const TuneOptions& options, const T
   result.started = utc_now();
   result.command = options.reproduce;
   result.measured = target.measured();
-  if (target.measured() && !config.device_expect.empty() && config.device_expect != target.environment.device.name)
+  if (target.measured() && !config.device_expect.empty() &&
+      !target.environment.device.name.starts_with(config.device_expect))
     result.environment.warnings.push_back(
         fmt::format("the config expects {}, this is {}", config.device_expect, target.environment.device.name));
   if (config.measure.regime.size() > 1)
