@@ -47,7 +47,10 @@ EOF
 user=(setpriv --reuid nobody --regid nogroup --clear-groups)
 [ -z "$as_root" ] || user=()
 environment=(env -i HOME=/home/fresh PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin TERM=dumb)
-run() { chroot "$machine" "${user[@]}" "${environment[@]}" /home/fresh/tuner/scripts/"$command" "$@" </dev/null; }
+run() {
+  # shellcheck disable=SC2016
+  chroot "$machine" "${user[@]}" "${environment[@]}" bash -c 'cd /home/fresh/tuner && exec "./scripts/$0" "$@"' "$command" "$@" </dev/null
+}
 started=$(date +%s)
 run "$@"
 echo "cold: $(($(date +%s) - started)) s"
