@@ -32,7 +32,8 @@ endif()
 add_library(tuner_cuda INTERFACE)
 target_include_directories(tuner_cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
 target_link_libraries(tuner_cuda INTERFACE ${TUNER_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
-target_link_options(tuner_cuda INTERFACE LINKER:-rpath,${CUDAToolkit_LIBRARY_DIR})
+# The old kind of run path, which also serves what those libraries load themselves: NVRTC opens its builtins by name.
+target_link_options(tuner_cuda INTERFACE LINKER:--disable-new-dtags,-rpath,${CUDAToolkit_LIBRARY_DIR})
 
 # cuDNN beside the toolkit. Without a GPU the vendors' headers may be missing: then a baseline says that it is not available.
 find_path(TUNER_CUDNN_INCLUDE cudnn.h PATHS ${CUDAToolkit_INCLUDE_DIRS} ${TUNER_DEPS}/nvidia/cudnn/include)
