@@ -1,6 +1,7 @@
 #include "tuner/report/report.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +19,8 @@ using ::testing::TempDir;
 
 /// What python3's own parser reads in `xml`, printed by `program`, which finds the root element as `root`.
 std::string parsed_by_python(const std::string& xml, const std::string& program) {
-  const std::filesystem::path file = std::filesystem::path(TempDir()) / "tuner_report_test.xml";
+  const std::filesystem::path file =
+      std::filesystem::path(TempDir()) / ("tuner_report_test_" + std::to_string(getpid()) + ".xml");
   std::ofstream(file) << xml;
   const std::string command = "python3 -c \"import sys, xml.etree.ElementTree as t; root = t.parse('" + file.string() +
                               "').getroot(); " + program + "\" 2>&1";
@@ -27,6 +29,7 @@ std::string parsed_by_python(const std::string& xml, const std::string& program)
   if (!pipe) return "python3 could not be started";
   for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) output += static_cast<char>(c);
   EXPECT_EQ(pclose(pipe), 0) << output << xml;
+  std::filesystem::remove(file);
   return output;
 }
 

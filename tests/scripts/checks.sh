@@ -8,6 +8,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TUNER_BUILD=$work/build
+unset TUNER_WERROR TUNER_NO_ROOT TUNER_NO_SYSTEM_CUDA CUDA_HOME CXX
 
 expect() { # expect WHAT ACTUAL EXPECTED
   [ "$2" = "$3" ] || { printf '%s\n  got:      %s\n  expected: %s\n' "$1" "$2" "$3"; exit 1; }
