@@ -173,7 +173,7 @@ build() {
 }
 show_progress() {
   awk -v targets="$1" -v log_file="$2" -v terminal="$([ -t 2 ] && echo 1)" '
-    /^\[[0-9]+\/[0-9]+\]/ && !/Re-(checking|running)/ {
+    /^\[[0-9]+\/[0-9]+\]/ && !/Re-(checking|running)|version_file/ {
       if (!began++) {
         split($1, count, /[][\/]/)
         printf "==> Building %s: %d steps (log: %s)\n", targets, count[3], log_file
