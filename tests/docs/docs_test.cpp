@@ -65,7 +65,8 @@ void expect_described(const Keys& keys, const std::string& heading) {
   const std::string text = section(heading);
   ASSERT_FALSE(text.empty()) << "docs/FORMATS.md has no section " << heading;
   for (const std::string& key : keys)
-    EXPECT_TRUE(text.find("`" + key + "`") != std::string::npos) << heading << " of docs/FORMATS.md lacks `" << key << '`';
+    EXPECT_TRUE(text.find("`" + key + "`") != std::string::npos)
+        << heading << " of docs/FORMATS.md lacks `" << key << '`';
 }
 
 /// Keys of results with and without a GPU, nothing left out.

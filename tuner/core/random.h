@@ -24,7 +24,8 @@ class Random {
   }
   /// Uniform in [0, bound), without bias; bound > 0.
   constexpr std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t excess = (UINT64_MAX % bound + 1) % bound;  // draws above UINT64_MAX - excess would favour small ones
+    const std::uint64_t excess =
+        (UINT64_MAX % bound + 1) % bound;  // draws above UINT64_MAX - excess would favour small ones
     std::uint64_t drawn = next();
     while (drawn > UINT64_MAX - excess) drawn = next();
     return drawn % bound;

@@ -94,7 +94,8 @@ class Runnable {
   virtual double occupancy() { return 0; }
 };
 
-/// A variant as a Runnable: loads the unit, owns packed weights and workspace. Launches with an empty grid are left out.
+/// A variant as a Runnable: loads the unit, owns packed weights and workspace. Launches with an empty grid are left
+/// out.
 Expected<std::unique_ptr<Runnable>> make_runnable(Device& device, const Problem& problem, const Program& program,
                                                   const CompiledUnit& unit, std::string name);
 

@@ -65,7 +65,8 @@ std::string RunningBlock::describe_fault(const void* address) const {
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)) -
                       static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(dynamic_shared_->data()));
   const auto size = static_cast<std::int64_t>(dynamic_shared_->size());
-  if (offset < 0 && offset >= -std::int64_t{kSharedGuardBytes}) text += fmt::format(", {} bytes before its dynamic shared memory", -offset);
+  if (offset < 0 && offset >= -std::int64_t{kSharedGuardBytes})
+    text += fmt::format(", {} bytes before its dynamic shared memory", -offset);
   if (offset >= size && offset < size + std::int64_t{kSharedGuardBytes})
     text += fmt::format(", {} bytes past the end of its {} bytes of dynamic shared memory", offset - size, size);
   return text;
