@@ -261,11 +261,11 @@ class ClassRun {
     }
   }
 
-  /// Kept candidates that ran right, fastest first.
-  std::vector<const Kept*> ranking() const {
+  /// Kept candidates of this outcome, the best objective first.
+  std::vector<const Kept*> ranking(Outcome outcome) const {
     std::vector<const Kept*> order;
     for (const Kept& kept : kept_)
-      if (record_.variants[kept.record].outcome == Outcome::ok) order.push_back(&kept);
+      if (record_.variants[kept.record].outcome == outcome) order.push_back(&kept);
     std::stable_sort(order.begin(), order.end(),
                      [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
     return order;
@@ -273,7 +273,7 @@ class ClassRun {
 
   /// Finalists and the best route of each baseline in interleaved rounds; then the winner on fresh inputs.
   void run_off() {
-    auto finalists = ranking();
+    auto finalists = ranking(Outcome::ok);
     if (finalists.empty()) return;
     while (finalists.size() > kFinalists ||
            finalists.back()->objective > kFinalistMargin * finalists.front()->objective)
@@ -306,6 +306,7 @@ class ClassRun {
     for (const Kept* kept : finalists) {
       VariantRecord& record = record_.variants[kept->record];
       const Evaluation fresh = session_.target.worker->evaluate(record.variant, kept->unit, nullptr);
+      if (stopped()) return;  // says nothing about the variant
       if (fresh.outcome == Outcome::ok) {
         record.errors->element = std::max(record.errors->element, fresh.errors->element);
         record.errors->row = std::max(record.errors->row, fresh.errors->row);
@@ -348,10 +349,7 @@ class ClassRun {
   }
 
   void prove() {
-    std::vector<const Kept*> order;
-    for (const Kept& kept : kept_) order.push_back(&kept);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
+    auto order = ranking(Outcome::unproven);
     if (order.size() > kShortlist) order.resize(kShortlist);
     std::vector<Variant> variants;
     for (const Kept* kept : order) {
