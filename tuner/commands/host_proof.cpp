@@ -99,24 +99,22 @@ std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, co
     units.push_back(compiler_->compile(find_family(variant.family)->build(cuts.back(), variant.tunables).unit));
   }
   std::vector<Proof> proofs;
-  const auto failed = [](const Failure& failure) {
-    return Evaluation{failure.outcome, failure.reason, failure.log, {}, {}, 0};
-  };
   for (std::size_t i = 0; i < variants.size() && interrupt_signal() == 0; ++i) {
     Proof proof{{}, cuts[i].problem};
     if (!wait_unless_interrupted(units[i])) break;
     const auto unit = units[i].get();
     try {
       if (!unit) {
-        proof.evaluation = failed(unit.failure());
+        proof.evaluation = failed_evaluation(unit.failure());
       } else if (const auto loaded = worker().load(cuts[i], Values::normal, seed_); !loaded) {
-        proof.evaluation = failed(loaded.failure());
+        proof.evaluation = failed_evaluation(loaded.failure());
       } else {
         proof.plain_error = *loaded;
         proof.evaluation = worker().evaluate(variants[i], *unit, nullptr);
       }
     } catch (const EnvironmentError& error) {  // Host execution itself does not start
-      proof.evaluation = failed({Outcome::unproven, fmt::format("not run on the CPU: {}", error.what()), {}});
+      proof.evaluation =
+          failed_evaluation({Outcome::unproven, fmt::format("not run on the CPU: {}", error.what()), {}});
     }
     if (interrupt_signal() != 0) break;
     proofs.push_back(std::move(proof));

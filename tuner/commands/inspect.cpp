@@ -75,12 +75,12 @@ Evaluation run_alone(const Found& found, const BuildContext& context, Target& ta
                      const Settings& settings) {
   if (target.measured()) {
     if (const auto loaded = target.worker->load(context, Values::normal, 1); !loaded)
-      return {loaded.failure().outcome, loaded.failure().reason, loaded.failure().log, {}, {}, 0};
+      return failed_evaluation(loaded.failure());
     const MeasureOptions options;
     return target.worker->evaluate(found.variant->variant, unit, &options);
   }
   HostProver prover(settings, job_count(0), 1);
-  if (!prover.available()) return {Outcome::unproven, "no GPU and no C++ compiler", {}, {}, {}, 0};
+  if (!prover.available()) return failed_evaluation({Outcome::unproven, "no GPU and no C++ compiler", {}});
   const auto proofs = prover.prove(context, {found.variant->variant});
   return proofs.empty() ? Evaluation{} : proofs.front().evaluation;
 }

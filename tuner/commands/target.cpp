@@ -98,10 +98,6 @@ Target open_target(const DeviceChoice& choice, const std::string& profile, const
   }
   opened.environment.nvrtc = opened.nvrtc->identity();
   for (const std::string& warning : opened.nvrtc->warnings()) opened.environment.warnings.push_back(warning);
-  if (!settings.tf32_override.empty())
-    opened.environment.warnings.push_back(
-        fmt::format("NVIDIA_TF32_OVERRIDE={} is set: cuBLAS and cuDNN may compute in another class than asked",
-                    settings.tf32_override));
   return opened;
 }
 

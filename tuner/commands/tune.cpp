@@ -5,6 +5,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "baselines/baseline.h"
 #include "tuner/commands/class_run.h"
 #include "tuner/commands/command_line.h"
 #include "tuner/commands/interrupt.h"
@@ -74,10 +75,9 @@ void apply_flags(Config& config, const TuneOptions& options) {
   if (!options.classes.empty()) {
     config.classes.clear();
     for (const std::string& name : options.classes) {
-      const auto accuracy = parse_accuracy(name);
-      if (!accuracy) throw UsageError(fmt::format("--class {}: allowed are fp32, tf32, fp16, bf16", name));
-      if (std::find(config.classes.begin(), config.classes.end(), *accuracy) == config.classes.end())
-        config.classes.push_back(*accuracy);
+      const Accuracy accuracy = class_named(name);
+      if (std::find(config.classes.begin(), config.classes.end(), accuracy) == config.classes.end())
+        config.classes.push_back(accuracy);
     }
   }
   if (!options.families.empty()) {
@@ -108,7 +108,8 @@ Allowance share(const Config& config, double searched_seconds, std::int64_t eval
   return allowance;
 }
 
-RunResult describe_run(const Config& config, const TuneOptions& options, const Target& target) {
+RunResult describe_run(const Config& config, const TuneOptions& options, const Target& target,
+                       const Settings& settings) {
   RunResult result;
   result.tool_version = tool_version();
   result.tool_commit = tool_commit();
@@ -123,6 +124,9 @@ RunResult describe_run(const Config& config, const TuneOptions& options, const T
       !target.environment.device.name.starts_with(config.device_expect))
     result.environment.warnings.push_back(
         fmt::format("the config expects {}, this is {}", config.device_expect, target.environment.device.name));
+  for (const Accuracy accuracy : config.classes)
+    if (const auto warning = tf32_override_warning(settings.tf32_override, accuracy))
+      result.environment.warnings.push_back(*warning);
   if (config.measure.regime.size() > 1)
     result.environment.warnings.push_back(
         fmt::format("measure.regime: only the first, {}, is measured", config.measure.regime.front()));
@@ -149,7 +153,8 @@ bool anything_valid(const RunResult& result) {
   return false;
 }
 
-void say_what_comes(Progress& progress, const Config& config, const Target& target, std::size_t pairs) {
+void say_what_comes(Progress& progress, const Config& config, const Target& target, std::size_t pairs,
+                    const std::vector<std::string>& warnings) {
   const DeviceFacts& device = target.environment.device;
   std::string budget = "until every configuration is tried";
   if (config.search.budget_seconds) budget = fmt::format("about {:.0f} s of search", *config.search.budget_seconds);
@@ -161,7 +166,7 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
                         device.arch, pairs, budget)
           : fmt::format("Offline ({}): compiling for {} ({}), {} problem-class pairs, {}, proofs on the CPU on top",
                         target.why_offline, device.arch, device.name, pairs, budget));
-  for (const std::string& warning : target.environment.warnings) progress.note("warning: " + warning);
+  for (const std::string& warning : warnings) progress.note("warning: " + warning);
 }
 
 }  // namespace
@@ -180,12 +185,12 @@ int tune(const TuneOptions& options, const Settings& settings) {
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed);
   Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
-  RunResult result = describe_run(config, options, target);
+  RunResult result = describe_run(config, options, target, settings);
 
   const auto filled = std::count_if(config.problems.begin(), config.problems.end(),
                                     [](const NamedProblem& named) { return named.problem.batch > 0; });
   std::size_t pairs_left = static_cast<std::size_t>(filled) * config.classes.size();  // that have something to search
-  say_what_comes(progress, config, target, config.problems.size() * config.classes.size());
+  say_what_comes(progress, config, target, config.problems.size() * config.classes.size(), result.environment.warnings);
   std::int64_t evaluated = 0;
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});

@@ -9,6 +9,7 @@
 #include "tuner/commands/host_proof.h"
 #include "tuner/commands/interrupt.h"
 #include "tuner/commands/target.h"
+#include "tuner/commands/vocabulary.h"
 #include "tuner/core/config.h"
 #include "tuner/core/file.h"
 #include "tuner/core/json.h"
@@ -125,11 +126,7 @@ std::vector<const Family*> chosen_families(const std::vector<std::string>& names
 std::vector<Accuracy> chosen_classes(const std::vector<std::string>& names) {
   if (names.empty()) return {Accuracy::fp32};
   std::vector<Accuracy> chosen;
-  for (const std::string& name : names) {
-    const auto accuracy = parse_accuracy(name);
-    if (!accuracy) throw UsageError(fmt::format("--class {}: allowed are fp32, tf32, fp16, bf16", name));
-    chosen.push_back(*accuracy);
-  }
+  for (const std::string& name : names) chosen.push_back(class_named(name));
   return chosen;
 }
 
@@ -175,9 +172,7 @@ class Verification {
         continue;
       }
       for (const Variant& variant : variants_of(*family, context, specialised_)) {
-        const Evaluation evaluation =
-            loaded ? judge(*family, context, variant)
-                   : Evaluation{loaded.failure().outcome, loaded.failure().reason, {}, {}, {}, 0};
+        const Evaluation evaluation = loaded ? judge(*family, context, variant) : failed_evaluation(loaded.failure());
         rows.push_back({trial.name, variant.family, to_string(variant.tunables), accuracy, evaluation.outcome,
                         evaluation.reason, evaluation.errors});
         ++(evaluation.outcome == Outcome::ok ? tally.passed : tally.failed);
@@ -207,7 +202,7 @@ class Verification {
     const auto& started = started_.at(key_of(family.build(context, variant.tunables).unit));
     if (!wait_unless_interrupted(started)) throw Interrupted{interrupt_signal()};
     const auto unit = started.get();
-    if (!unit) return {unit.failure().outcome, unit.failure().reason, unit.failure().log, {}, {}, 0};
+    if (!unit) return failed_evaluation(unit.failure());
     return bench_.worker->evaluate(variant, *unit, nullptr);
   }
 

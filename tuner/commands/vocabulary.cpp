@@ -1,5 +1,7 @@
 #include "tuner/commands/vocabulary.h"
 
+#include <fmt/format.h>
+
 #include "baselines/baseline.h"
 #include "tuner/family/family.h"
 #include "tuner/search/search.h"
@@ -26,6 +28,11 @@ Vocabulary vocabulary() {
   for (const StrategyInfo& strategy : strategies()) names.strategies.emplace_back(strategy.name);
   for (const std::string_view baseline : baseline_names()) names.baselines.emplace_back(baseline);
   return names;
+}
+
+Accuracy class_named(const std::string& name) {
+  if (const auto accuracy = parse_accuracy(name)) return *accuracy;
+  throw UsageError(fmt::format("--class {}: allowed are fp32, tf32, fp16, bf16", name));
 }
 
 }  // namespace tuner

@@ -6,5 +6,7 @@
 namespace tuner {
 
 Vocabulary vocabulary();
+/// The class that `--class NAME` names. Throws UsageError listing those there are.
+Accuracy class_named(const std::string& name);
 
 }  // namespace tuner

@@ -17,7 +17,7 @@ namespace tuner {
 /// repository root ("kernels/direct/kernel.cuh"), which the program carries within itself.
 struct CompileUnit {
   std::string source;
-  std::vector<std::string> kernels;  // name expressions, e.g. "ct1d::direct::kernel<128, 16, 32, 32, 8, float>"
+  std::vector<std::string> kernels;  // name expressions, e.g. "ct1d::direct::kernel<128, 16, 32, 32, 8, 1, 3, float>"
   std::vector<std::string> options;  // beyond those every unit gets (architecture, C++17, -default-device, ptxas -v)
 };
 

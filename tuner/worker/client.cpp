@@ -140,8 +140,7 @@ class WorkerHandle : public Worker {
     Json message{{"op", "evaluate"}, {"variant", msg::from(variant)}, {"unit", msg::from(unit)}};
     if (measure) message["measure"] = msg::from(*measure);
     Json reply;
-    if (const auto failure = request(message, reply))
-      return {failure->outcome, failure->reason, failure->log, {}, {}, 0};
+    if (const auto failure = request(message, reply)) return failed_evaluation(*failure);
     return msg::evaluation(reply);
   }
 

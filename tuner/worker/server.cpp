@@ -1,6 +1,5 @@
 // The worker's side: owns the device and serves one request at a time.
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +47,7 @@ std::unique_ptr<Device> open_device(const std::string& name) {
 
 class Server {
  public:
-  Server(int socket, const std::string& device) : socket_(socket), device_(open_device(device)) {}
+  explicit Server(const std::string& device) : device_(open_device(device)) {}
 
   /// True when the device can no longer be trusted: the process ends after the reply.
   bool poisoned() const { return poisoned_; }
@@ -178,7 +177,7 @@ class Server {
     const CompiledUnit unit = msg::unit(request.at("unit"));
     const auto made = runnable_of(variant, unit, context_);
     const auto failure = made ? fails_on_tail(variant, unit) : std::optional(made.failure());
-    if (failure) return {note(*failure).outcome, failure->reason, failure->log, {}, {}, 0};
+    if (failure) return failed_evaluation(note(*failure));
     if (!request.contains("measure")) return check_and_time(**made, nullptr);
     const MeasureOptions options = msg::measure_options(request["measure"]);
     Evaluation evaluation = check_and_time(**made, &options);
@@ -277,7 +276,6 @@ class Server {
     return failure;
   }
 
-  int socket_;
   std::unique_ptr<Device> device_;
   std::optional<CompiledUnit> verify_unit_, baseline_unit_;
   BuildContext context_;
@@ -291,7 +289,7 @@ class Server {
 int worker_main(int socket, const std::string& device) {
   std::optional<Server> server;
   try {
-    server.emplace(socket, device);
+    server.emplace(device);
   } catch (const NoDevice& none) {
     send_message(socket, {{"none", none.what()}});
     return 3;

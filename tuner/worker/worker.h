@@ -34,8 +34,11 @@ struct Evaluation {
   std::string log;
   std::optional<Errors> errors;
   std::optional<TimeRecord> time;
-  double prepare_ms = 0;  // wall time of the once-per-weights step, best of three
+  double prepare_ms = 0;  // the once-per-weights step, timed apart
 };
+inline Evaluation failed_evaluation(const Failure& failure) {
+  return {failure.outcome, failure.reason, failure.log, {}, {}, 0};
+}
 
 class Worker {
  public:
