@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "tuner/commands/candidates.h"
+#include "tuner/commands/finals.h"
 #include "tuner/commands/interrupt.h"
 #include "tuner/model/model.h"
 #include "tuner/search/search.h"
@@ -18,9 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFinalists = 6;
-constexpr double kFinalistMargin = 1.05;  // slower ones cannot win the run-off
-constexpr int kRunOffRounds = 40;
 constexpr std::size_t kShortlist = 8;
 
 MeasureOptions measure_options(const MeasureConfig& config) {
@@ -54,7 +52,6 @@ struct Pending {
 
 struct Kept {
   std::size_t record;
-  Program program;
   CompiledUnit unit;
   double objective;
 };
@@ -82,7 +79,7 @@ class ClassRun {
       } catch (const EnvironmentError& error) {  // no fresh worker could be started: what was measured stays
         session_.lost = error.what();
       }
-      if (record_.best.empty()) choose_best();
+      if (record_.best.empty()) choose_best(record_);
     } else {
       for (const std::string& name : session_.config.baselines) {
         BaselineRecord not_run;
@@ -102,7 +99,10 @@ class ClassRun {
     if (!load(Values::normal, session_.config.search.seed)) return;
     baselines();
     if (!stopped()) search();
-    if (!stopped()) run_off();
+    if (stopped()) return;
+    std::vector<Finalist> finalists;
+    for (const Kept* kept : ranking(Outcome::ok)) finalists.push_back({kept->record, kept->unit, kept->objective});
+    run_finals(session_, name_, context_, measure_, std::move(finalists), record_);
   }
 
   bool stopped() const { return interrupt_signal() != 0; }
@@ -188,8 +188,7 @@ class ClassRun {
                                                                  : ", " + record.reason));
     const std::chrono::duration<double> cost = Clock::now() - pending.started;
     Told told{pending.proposal, record.outcome, objective, cost.count()};
-    if (objective && record.outcome != Outcome::cut)
-      kept_.push_back({record_.variants.size(), std::move(pending.program), *unit, *objective});
+    if (objective && record.outcome != Outcome::cut) kept_.push_back({record_.variants.size(), *unit, *objective});
     record_.variants.push_back(std::move(record));
     session_.progress.step(best_text());
     return told;
@@ -269,83 +268,6 @@ class ClassRun {
     std::stable_sort(order.begin(), order.end(),
                      [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
     return order;
-  }
-
-  /// Finalists and the best route of each baseline in interleaved rounds; then the winner on fresh inputs.
-  void run_off() {
-    auto finalists = ranking(Outcome::ok);
-    if (finalists.empty()) return;
-    while (finalists.size() > kFinalists ||
-           finalists.back()->objective > kFinalistMargin * finalists.front()->objective)
-      finalists.pop_back();
-    std::vector<Worker::Contestant> contestants;
-    for (const Kept* kept : finalists)
-      contestants.push_back({std::pair(record_.variants[kept->record].variant, kept->unit), {}, {}, {}, {}});
-    std::vector<BaselineRecord*> vendors;
-    for (BaselineRecord& baseline : record_.baselines)
-      if (baseline.best_of_its_name) {
-        vendors.push_back(&baseline);
-        contestants.push_back({std::nullopt, baseline.name, baseline.route, baseline.engine, baseline.knobs});
-      }
-    session_.progress.note(fmt::format("{} {}: run-off of {} finalists and {} baselines", name_,
-                                       to_string(context_.accuracy), finalists.size(), vendors.size()));
-    auto times = session_.target.worker->run_off(contestants, session_.config.cudnn, measure_, kRunOffRounds);
-    if (!times) {
-      session_.progress.note("run-off failed: " + times.failure().reason);
-      return;
-    }
-    for (std::size_t i = 0; i < finalists.size(); ++i) record_.variants[finalists[i]->record].time = (*times)[i];
-    for (std::size_t i = 0; i < vendors.size(); ++i) vendors[i]->time = (*times)[finalists.size() + i];
-    confirm(finalists);
-    choose_best();
-  }
-
-  /// A finalist that fails on fresh inputs is wrong, whatever it computed before.
-  void confirm(const std::vector<const Kept*>& finalists) {
-    if (!load(Values::positive, session_.config.search.seed + 1)) return;
-    for (const Kept* kept : finalists) {
-      VariantRecord& record = record_.variants[kept->record];
-      const Evaluation fresh = session_.target.worker->evaluate(record.variant, kept->unit, nullptr);
-      if (stopped()) return;  // says nothing about the variant
-      if (fresh.outcome == Outcome::ok) {
-        record.errors->element = std::max(record.errors->element, fresh.errors->element);
-        record.errors->row = std::max(record.errors->row, fresh.errors->row);
-        continue;
-      }
-      record.outcome = fresh.outcome;
-      record.reason = "on fresh inputs: " + fresh.reason;
-    }
-  }
-
-  /// The fastest by the times in the records; a vendor route where nothing of ours is faster.
-  void choose_best() {
-    const VariantRecord* best = nullptr;
-    for (const VariantRecord& record : record_.variants)
-      if (record.outcome == Outcome::ok && record.time && (!best || record.time->ms.median < best->time->ms.median))
-        best = &record;
-    const BaselineRecord* vendor = nullptr;
-    for (const BaselineRecord& baseline : record_.baselines)
-      if (baseline.best_of_its_name && (!vendor || baseline.time->ms.median < vendor->time->ms.median))
-        vendor = &baseline;
-    if (vendor && (!best || vendor->time->ms.median < best->time->ms.median))
-      record_.best = fmt::format("{}: {}", vendor->name, vendor->route);
-    else if (best)
-      record_.best = best->id;
-    if (!best) return;
-    for (const VariantRecord& record : record_.variants)
-      if (&record != best && record.outcome == Outcome::ok && interleaved(record.time, best->time) &&
-          ratio_interval(record.time->samples, best->time->samples).low <= 1)
-        record_.tie.push_back(record.id);
-    for (const BaselineRecord& baseline : record_.baselines)
-      if (baseline.best_of_its_name && interleaved(baseline.time, best->time)) {
-        const Interval ratio = ratio_interval(baseline.time->samples, best->time->samples);
-        record_.ratios.push_back({baseline.name, ratio.median, ratio.low, ratio.high});
-      }
-  }
-
-  /// Samples of one run-off pair up round by round.
-  static bool interleaved(const std::optional<TimeRecord>& a, const std::optional<TimeRecord>& b) {
-    return a && b && a->samples.size() == b->samples.size() && a->samples.size() == kRunOffRounds;
   }
 
   void prove() {
