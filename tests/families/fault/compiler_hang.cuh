@@ -1,0 +1,80 @@
+// Takes all of a compiler's time, and little of its memory.
+#pragma once
+
+#include "tests/families/fault/kernel.cuh"
+
+#if defined(CT1D_HOST_EXECUTION)
+namespace ct1d::fault {
+
+/// As many steps as a compiler grants to one constant.
+constexpr unsigned long long spin(unsigned long long a) {
+  for (int i = 0; i < 1500; ++i)
+    for (int j = 0; j < 1500; ++j) a = a * 6364136223846793005ull + 1442695040888963407ull;
+  return a;
+}
+template <int COUNT>
+struct Spins {
+  static constexpr unsigned long long value = spin(Spins<COUNT - 1>::value + COUNT);
+};
+template <>
+struct Spins<0> {
+  static constexpr unsigned long long value = 1;
+};
+static_assert(Spins<800>::value != 0, "some hours have passed");
+
+}  // namespace ct1d::fault
+#else
+// A sum of 2^48 terms for the preprocessor.
+#define CT1D_FAULT_0 1
+#define CT1D_FAULT_1 CT1D_FAULT_0 + CT1D_FAULT_0
+#define CT1D_FAULT_2 CT1D_FAULT_1 + CT1D_FAULT_1
+#define CT1D_FAULT_3 CT1D_FAULT_2 + CT1D_FAULT_2
+#define CT1D_FAULT_4 CT1D_FAULT_3 + CT1D_FAULT_3
+#define CT1D_FAULT_5 CT1D_FAULT_4 + CT1D_FAULT_4
+#define CT1D_FAULT_6 CT1D_FAULT_5 + CT1D_FAULT_5
+#define CT1D_FAULT_7 CT1D_FAULT_6 + CT1D_FAULT_6
+#define CT1D_FAULT_8 CT1D_FAULT_7 + CT1D_FAULT_7
+#define CT1D_FAULT_9 CT1D_FAULT_8 + CT1D_FAULT_8
+#define CT1D_FAULT_10 CT1D_FAULT_9 + CT1D_FAULT_9
+#define CT1D_FAULT_11 CT1D_FAULT_10 + CT1D_FAULT_10
+#define CT1D_FAULT_12 CT1D_FAULT_11 + CT1D_FAULT_11
+#define CT1D_FAULT_13 CT1D_FAULT_12 + CT1D_FAULT_12
+#define CT1D_FAULT_14 CT1D_FAULT_13 + CT1D_FAULT_13
+#define CT1D_FAULT_15 CT1D_FAULT_14 + CT1D_FAULT_14
+#define CT1D_FAULT_16 CT1D_FAULT_15 + CT1D_FAULT_15
+#define CT1D_FAULT_17 CT1D_FAULT_16 + CT1D_FAULT_16
+#define CT1D_FAULT_18 CT1D_FAULT_17 + CT1D_FAULT_17
+#define CT1D_FAULT_19 CT1D_FAULT_18 + CT1D_FAULT_18
+#define CT1D_FAULT_20 CT1D_FAULT_19 + CT1D_FAULT_19
+#define CT1D_FAULT_21 CT1D_FAULT_20 + CT1D_FAULT_20
+#define CT1D_FAULT_22 CT1D_FAULT_21 + CT1D_FAULT_21
+#define CT1D_FAULT_23 CT1D_FAULT_22 + CT1D_FAULT_22
+#define CT1D_FAULT_24 CT1D_FAULT_23 + CT1D_FAULT_23
+#define CT1D_FAULT_25 CT1D_FAULT_24 + CT1D_FAULT_24
+#define CT1D_FAULT_26 CT1D_FAULT_25 + CT1D_FAULT_25
+#define CT1D_FAULT_27 CT1D_FAULT_26 + CT1D_FAULT_26
+#define CT1D_FAULT_28 CT1D_FAULT_27 + CT1D_FAULT_27
+#define CT1D_FAULT_29 CT1D_FAULT_28 + CT1D_FAULT_28
+#define CT1D_FAULT_30 CT1D_FAULT_29 + CT1D_FAULT_29
+#define CT1D_FAULT_31 CT1D_FAULT_30 + CT1D_FAULT_30
+#define CT1D_FAULT_32 CT1D_FAULT_31 + CT1D_FAULT_31
+#define CT1D_FAULT_33 CT1D_FAULT_32 + CT1D_FAULT_32
+#define CT1D_FAULT_34 CT1D_FAULT_33 + CT1D_FAULT_33
+#define CT1D_FAULT_35 CT1D_FAULT_34 + CT1D_FAULT_34
+#define CT1D_FAULT_36 CT1D_FAULT_35 + CT1D_FAULT_35
+#define CT1D_FAULT_37 CT1D_FAULT_36 + CT1D_FAULT_36
+#define CT1D_FAULT_38 CT1D_FAULT_37 + CT1D_FAULT_37
+#define CT1D_FAULT_39 CT1D_FAULT_38 + CT1D_FAULT_38
+#define CT1D_FAULT_40 CT1D_FAULT_39 + CT1D_FAULT_39
+#define CT1D_FAULT_41 CT1D_FAULT_40 + CT1D_FAULT_40
+#define CT1D_FAULT_42 CT1D_FAULT_41 + CT1D_FAULT_41
+#define CT1D_FAULT_43 CT1D_FAULT_42 + CT1D_FAULT_42
+#define CT1D_FAULT_44 CT1D_FAULT_43 + CT1D_FAULT_43
+#define CT1D_FAULT_45 CT1D_FAULT_44 + CT1D_FAULT_44
+#define CT1D_FAULT_46 CT1D_FAULT_45 + CT1D_FAULT_45
+#define CT1D_FAULT_47 CT1D_FAULT_46 + CT1D_FAULT_46
+#define CT1D_FAULT_48 CT1D_FAULT_47 + CT1D_FAULT_47
+#if CT1D_FAULT_48 == 0
+#error "some years have passed"
+#endif
+#endif
