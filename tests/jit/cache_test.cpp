@@ -78,6 +78,27 @@ TEST_F(ArtifactCacheTest, TreatsAManifestCutAtAnyByteAsAMissAndRepairsIt) {
   }
 }
 
+// H38, the other file of an entry: the artefact itself.
+TEST_F(ArtifactCacheTest, TreatsAnArtefactCutAtAnyByteAsAMissAndSaysOnceThatItWasReplaced) {
+  const CompiledUnit published = cache().publish(key_, artefact_numbered(0), facts_numbered(3));
+  const std::string whole = artefact_numbered(0), note = "the cache held a damaged entry for this unit";
+  EXPECT_EQ(published.log.find(note), std::string::npos);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    testing::write_text(published.file, whole.substr(0, length));
+    ASSERT_FALSE(cache().find(key_)) << "cut to " << length << " bytes";
+    if (length % 100 != 0) continue;
+    EXPECT_EQ(cache().publish(key_, whole, facts_numbered(3)).log.find(note), 0u);
+    const auto found = cache().find(key_);
+    ASSERT_TRUE(found) << "after repair of one cut to " << length << " bytes";
+    EXPECT_EQ(found->log.find(note), std::string::npos);
+    EXPECT_EQ(read_file(found->file), whole);
+  }
+  testing::write_text(manifest(key_), "damaged");
+  EXPECT_EQ(cache().publish(key_, whole, facts_numbered(3)).log.find(note), 0u);
+  EXPECT_EQ(cache().publish(key_, whole, facts_numbered(3)).log.find(note), std::string::npos);
+  EXPECT_EQ(cache().find(key_)->log.find(note), std::string::npos);
+}
+
 TEST_F(ArtifactCacheTest, NeverBelievesAManifestWithADamagedByte) {
   const CompiledUnit published = cache().publish(key_, artefact_numbered(0), facts_numbered(3));
   const std::string whole = read_file(manifest(key_));
@@ -145,7 +166,7 @@ TEST_F(ArtifactCacheTest, ReadersSeeMatchingPairsWhileTwoWritersRace) {
 }
 
 TEST_F(ArtifactCacheTest, SixteenProcessesShareAColdCache) {
-  constexpr int kRounds = 20, kKeys = 8;
+  constexpr int kRounds = 50, kKeys = 8;
   for (int round = 0; round < kRounds; ++round) {
     const std::filesystem::path cold = folder_.path() / std::to_string(round);
     const auto ends = testing::run_processes(16, [&](int process) {
@@ -207,6 +228,29 @@ TEST_F(ArtifactCacheTest, AProcessKilledWhilePublishingLeavesNothingHalfDone) {
   // Leftovers of the killed do not stand in anyone's way.
   cache().publish(key_, artefact_numbered(0), facts_numbered(3));
   EXPECT_TRUE(cache().find(key_));
+}
+
+// H23: the same key by all of them, and one that does not live to publish it.
+TEST_F(ArtifactCacheTest, OneOfEightIsKilledWhilePublishingTheSameKey) {
+  std::string large(std::size_t{1} << 22, 'x');  // so that the kill falls among writes
+  for (int round = 0; round < 20; ++round) {
+    const std::string key = key_numbered(round);
+    large.back() = static_cast<char>('a' + round);
+    std::vector<pid_t> processes;
+    for (int process = 0; process < 8; ++process)
+      processes.push_back(testing::start_process([&] {
+        cache().publish(key, large, facts_numbered(process));
+        return 0;
+      }));
+    std::this_thread::sleep_for(std::chrono::microseconds(500 * round));
+    ::kill(processes.front(), SIGKILL);
+    testing::end_of(processes.front());
+    for (int process = 1; process < 8; ++process)
+      ASSERT_EQ(testing::end_of(processes[static_cast<std::size_t>(process)]), 0);
+    const auto found = cache().find(key);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(read_file(found->file), large);
+  }
 }
 
 TEST(ArtifactCache, SaysWhichFolderCannotBeCreated) {

@@ -92,6 +92,36 @@ TEST_F(CudaVerifyGpu, WritesOutsideAndChangedInputsAreCaught) {
   EXPECT_TRUE((*verifier)->verify(**copy));  // they were restored
 }
 
+TEST_F(CudaVerifyGpu, ChangedInputsAndTheirReferenceAreTheCpus) {
+  for (const Problem& problem : odd_problems())
+    for (const Accuracy accuracy : kAccuracies) {
+      const Element element = element_of(accuracy);
+      const auto verifier = make_cuda_verifier(*device_, problem, accuracy, kernels_, Values::normal, 3, nullptr);
+      Inputs inputs = make_inputs(problem, element, Values::normal, 3);
+      Writer first(right_output(problem, accuracy, inputs), accuracy, copy_to_device);
+      ASSERT_TRUE(verifier->verify(first));
+      const std::uint64_t bits = verifier->output_bits();
+      verifier->change_inputs();
+      EXPECT_THAT(verifier->check_again(first).failure().reason, HasSubstr("never written"));
+      ASSERT_TRUE(first.launch());
+      EXPECT_THAT(verifier->check_again(first).failure().reason, HasSubstr("kept instead of computed"));
+      const std::vector<float> before = inputs.x;
+      inputs.x = download(verifier->tensors().x, problem.x_count(), element);
+      EXPECT_NE(inputs.x, before);
+      const Reference changed = make_reference(problem, accuracy, inputs);
+      EXPECT_EQ(verifier->reference().y, changed.y);
+      EXPECT_EQ(verifier->reference().bound, changed.bound);
+      Writer anew(right_output(problem, accuracy, inputs), accuracy, copy_to_device);
+      ASSERT_TRUE(anew.bind(verifier->tensors()));
+      ASSERT_TRUE(anew.launch());
+      EXPECT_TRUE(verifier->check_again(anew));
+      EXPECT_NE(verifier->output_bits(), bits);
+      EXPECT_TRUE(verifier->verify(first));
+      EXPECT_EQ(verifier->output_bits(), bits);
+      EXPECT_EQ(download(verifier->tensors().x, problem.x_count(), element), before);
+    }
+}
+
 TEST_F(CudaVerifyGpu, WhatDoesNotFitIsAFailureAndFreesWhatItTook) {
   const Problem huge = problem_of(1024, 1024, 1, 1, 0, 0, 1, 1, 1 << 24);
   const auto verifier = make_verifier(*device_, huge, Accuracy::fp32, Values::normal, 1, &kernels_);

@@ -133,6 +133,10 @@ class VerifyDevice : public tuner::testing::MemoryDevice {
       add("generate", &check::generate);
       add("finish_rows", &check::finish_rows);
       add("checksum", &check::checksum);
+      add("exchange", &check::exchange);
+      add("wanted<float>", &check::wanted<float>);
+      add("wanted<ct1d::check::F16>", &check::wanted<check::F16>);
+      add("wanted<ct1d::check::Bf16>", &check::wanted<check::Bf16>);
       add("reference<float, false>", &check::reference<float, false>);
       add("reference<float, true>", &check::reference<float, true>);
       add("reference<ct1d::check::F16, false>", &check::reference<check::F16, false>);

@@ -64,6 +64,7 @@ Json describe_shortlist(const ClassRecord& record) {
   for (const std::string& id : record.shortlist) {
     const VariantRecord* variant = find_variant(record, id);
     if (variant == nullptr || shortlist.size() == kShortlistShown) continue;
+    if (variant->outcome != Outcome::ok && variant->outcome != Outcome::unproven) continue;  // found wrong on the CPU
     Json json = describe(*variant);
     json.erase("median_ms");
     json.erase("low_ms");

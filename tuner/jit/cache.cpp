@@ -79,6 +79,11 @@ std::optional<CompiledUnit> read_manifest(const std::string& text, const std::st
   }
 }
 
+CompiledUnit repaired(CompiledUnit unit) {
+  unit.log = "the cache held a damaged entry for this unit, which was replaced\n" + unit.log;
+  return unit;
+}
+
 /// Held while a damaged manifest is removed. Where the file system knows no locks, repairs are merely not serialised.
 Descriptor lock_for_repair(const std::filesystem::path& folder) {
   Descriptor lock(::open((folder / "repair.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -113,20 +118,20 @@ CompiledUnit ArtifactCache::publish(const std::string& key, std::string_view art
   CompiledUnit unit = facts;
   unit.sha256 = sha256(artefact);
   unit.file = folder_ / "objects" / (unit.sha256 + suffix_);
-  if (!publish_file(unit.file, artefact) && content_of(unit.file) != artefact)
-    write_file_atomically(unit.file, artefact);  // damaged: its name says what it must hold
+  const bool damaged = !publish_file(unit.file, artefact) && content_of(unit.file) != artefact;
+  if (damaged) write_file_atomically(unit.file, artefact);  // its name says what it must hold
 
   const std::filesystem::path manifest = folder_ / "keys" / (key + ".json");
   const std::string text = manifest_of(key, unit);
-  if (publish_file(manifest, text)) return unit;
-  if (auto first = find(key)) return *first;
+  if (publish_file(manifest, text)) return damaged ? repaired(unit) : unit;
+  if (auto first = find(key)) return damaged ? repaired(*first) : *first;
 
   // What stands there is damaged. A whole manifest is never removed: it is looked at again under the lock.
   const Descriptor lock = lock_for_repair(folder_);
   if (auto first = find(key)) return *first;
   std::error_code ignored;
   std::filesystem::remove_all(manifest, ignored);
-  if (publish_file(manifest, text)) return unit;
+  if (publish_file(manifest, text)) return repaired(unit);
   const auto first = find(key);
   return first ? *first : unit;
 }

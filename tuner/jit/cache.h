@@ -2,7 +2,8 @@
 //
 // <folder>/objects/<sha256 of content><suffix> holds each artefact once; <folder>/keys/<key>.json is a manifest that
 // points to it and carries the compile facts. Both are published whole and never replaced (publish_file). A manifest
-// that is unreadable, or whose object is missing or does not hash to its name, is a miss and is rewritten.
+// that is unreadable, or whose object is missing or does not hash to its name, is a miss and is rewritten; the log of
+// what publish() returns says so then, and no later one.
 #pragma once
 
 #include <filesystem>

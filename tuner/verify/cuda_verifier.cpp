@@ -26,6 +26,8 @@ std::string compare_kernel(Accuracy accuracy) {
   return fmt::format("ct1d::check::compare<{}>", element_name(accuracy));
 }
 
+std::string wanted_kernel(Accuracy accuracy) { return fmt::format("ct1d::check::wanted<{}>", element_name(accuracy)); }
+
 class CudaVerifier : public ResidentVerifier {
  public:
   CudaVerifier(Device& device, const Problem& problem, Accuracy accuracy, const CompiledUnit& kernels, Values values,
@@ -45,11 +47,12 @@ class CudaVerifier : public ResidentVerifier {
     verdicts_ = device.allocate(rows_ * sizeof(check::RowVerdict));
     checksum_ = device.allocate(sizeof(check::uint64));
     write_inputs();
-    expected_checksum_ = checksum();
+    expected_checksum_ = changed_checksum_ = checksum({x_.get(), w_.get(), bias_.get()});
     compute_reference();
   }
 
   double plain_error() const override { return reference_.plain_error; }
+  std::uint64_t output_bits() override { return checksum({y_.get()}); }
 
   Reference reference() override {
     Reference full = reference_;
@@ -62,10 +65,13 @@ class CudaVerifier : public ResidentVerifier {
 
  protected:
   bool inputs_changed() override {
-    if (checksum() == expected_checksum_) return false;
+    const check::uint64 expected = changed_ ? changed_checksum_ : expected_checksum_;
+    if (checksum({x_.get(), w_.get(), bias_.get()}) == expected) return false;
     write_inputs();
     return true;
   }
+
+  void remember_changed_inputs() override { changed_checksum_ = checksum({x_.get(), w_.get(), bias_.get()}); }
 
   Expected<Errors> compare_y() override {
     std::vector<check::RowVerdict> verdicts(rows_);
@@ -82,12 +88,48 @@ class CudaVerifier : public ResidentVerifier {
     return judge_rows(problem_, accuracy_, reference_, verdicts);
   }
 
+  Wanted wanted(const std::vector<std::int64_t>& outputs) override {
+    Wanted result(outputs.size());
+    if (outputs.empty()) return result;
+    const auto list = list_of(outputs);
+    const auto target = device_.allocate(result.size() * sizeof result[0]);
+    run(wanted_kernel(accuracy_), ct1d::ceil_div(list.count, check::kThreads),
+        check::WantedArguments{problem_.geometry(), x_->data(), w_->data(), bias_ ? bias_->data() : nullptr,
+                               list.outputs(), list.count, static_cast<check::Wanted*>(target->data()),
+                               static_cast<check::Class>(accuracy_)});
+    target->download(result.data(), result.size() * sizeof result[0], 0);
+    return result;
+  }
+
+  void exchange_reference(const std::vector<std::int64_t>& outputs, Wanted& other) override {
+    if (outputs.empty()) return;
+    const auto list = list_of(outputs);
+    const auto exchanged = device_.allocate(other.size() * sizeof other[0]);
+    exchanged->upload(other.data(), other.size() * sizeof other[0], 0);
+    run("ct1d::check::exchange", ct1d::ceil_div(list.count, check::kThreads),
+        check::ExchangeArguments{list.outputs(), list.count, static_cast<check::Wanted*>(exchanged->data()),
+                                 static_cast<double*>(want_->data()), static_cast<double*>(bound_->data())});
+    exchanged->download(other.data(), other.size() * sizeof other[0], 0);
+  }
+
  private:
   struct Input {
     Buffer* buffer;
     check::Tensor tensor;
     const std::vector<float>* given;
   };
+  struct List {
+    std::unique_ptr<Buffer> buffer;
+    std::int64_t count;
+    const ct1d::int64* outputs() const { return static_cast<const ct1d::int64*>(buffer->data()); }
+  };
+  List list_of(const std::vector<std::int64_t>& outputs) {
+    static_assert(sizeof(ct1d::int64) == sizeof(std::int64_t));
+    List list{device_.allocate(outputs.size() * sizeof outputs[0]), static_cast<std::int64_t>(outputs.size())};
+    list.buffer->upload(outputs.data(), outputs.size() * sizeof outputs[0], 0);
+    return list;
+  }
+
   std::array<Input, 3> inputs() const {
     return {{{x_.get(), check::Tensor::x, given_ ? &given_->x : nullptr},
              {w_.get(), check::Tensor::w, given_ ? &given_->w : nullptr},
@@ -126,13 +168,13 @@ class CudaVerifier : public ResidentVerifier {
     }
   }
 
-  check::uint64 checksum() {
+  check::uint64 checksum(std::initializer_list<Buffer*> buffers) {
     checksum_->fill(0);
-    for (const Input& input : inputs()) {
-      if (!input.buffer) continue;
-      const auto size = static_cast<std::int64_t>(input.buffer->size());
+    for (Buffer* buffer : buffers) {
+      if (!buffer) continue;
+      const auto size = static_cast<std::int64_t>(buffer->size());
       run("ct1d::check::checksum", blocks_for((size + 3) / 4),
-          check::ChecksumArguments{input.buffer->data(), size, static_cast<check::uint64*>(checksum_->data())});
+          check::ChecksumArguments{buffer->data(), size, static_cast<check::uint64*>(checksum_->data())});
     }
     check::uint64 sum = 0;
     checksum_->download(&sum, sizeof sum);
@@ -166,7 +208,7 @@ class CudaVerifier : public ResidentVerifier {
   std::optional<Inputs> given_;
   std::unique_ptr<Module> module_;
   std::unique_ptr<Buffer> want_, bound_, verdicts_, checksum_;
-  check::uint64 expected_checksum_ = 0;
+  check::uint64 expected_checksum_ = 0, changed_checksum_ = 0;
 };
 
 }  // namespace
@@ -174,10 +216,11 @@ class CudaVerifier : public ResidentVerifier {
 CompileUnit verify_unit() {
   CompileUnit unit;
   unit.source = "#include \"tuner/verify/verify_kernels.cuh\"\n";
-  unit.kernels = {"ct1d::check::generate", "ct1d::check::finish_rows", "ct1d::check::checksum"};
+  unit.kernels = {"ct1d::check::generate", "ct1d::check::finish_rows", "ct1d::check::exchange",
+                  "ct1d::check::checksum"};
   for (const Accuracy accuracy : kAccuracies) unit.kernels.push_back(reference_kernel(accuracy));
   for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::fp16, Accuracy::bf16})
-    unit.kernels.push_back(compare_kernel(accuracy));
+    for (const auto& kernel : {compare_kernel(accuracy), wanted_kernel(accuracy)}) unit.kernels.push_back(kernel);
   return unit;
 }
 

@@ -97,6 +97,21 @@ CT1D_HD inline double element_bound(Class accuracy, int64 products, double s) {
   return accuracy == Class::tf32 ? add(multiply(s, power_of_two(-10)), fp32) : fp32;
 }
 
+/// One output, and what its class allows.
+struct Wanted {
+  double y;
+  double bound;  // element_bound
+};
+
+template <class Element>
+CT1D_HD inline Wanted wanted_at(const Geometry& g, Class accuracy, const Element* x, const Element* w,
+                                const Element* bias, int64 b, int64 oc, int64 t) {
+  Sums sums[1];
+  const Taps taps = taps_of(g, t);
+  sum_outputs<1, false>(g, x, w, bias, b, oc, 1, taps, sums);
+  return {sums[0].y, element_bound(accuracy, taps.count * g.in_per_group(), sums[0].s)};
+}
+
 /// Error to expect of an fp32 sum of these products in any order: 0.5 u sqrt((n + 1) max(sum of squares, y^2)), and
 /// sqrt(n) 2^-149. Random signs make partial sums grow as the root of the squares, equal signs up to y; whichever comes
 /// first meets all later roundings. On random data this is about twice what the ordinary order shows.

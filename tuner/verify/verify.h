@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,8 +51,14 @@ class Verifier {
   virtual double plain_error() const = 0;
   /// Fills y with NaN, binds, launches once, checks everything. Leaves the Runnable bound to this input set.
   virtual Expected<Errors> verify(Runnable& runnable) = 0;
-  /// Checks y as it stands now (after timing), guards and inputs too.
+  /// Gives a few elements of x other values, or puts the first ones back, and fills y with NaN: no output that was kept
+  /// from before is right for what launches next. While they are changed, rows that they reach are judged by their
+  /// elements alone. Nothing changes where no element of x shows in y (all weights 0).
+  virtual void change_inputs() = 0;
+  /// Checks y as it stands now (after timing) for the inputs as they stand, guards and inputs too.
   virtual Expected<Errors> check_again(Runnable& runnable) = 0;
+  /// A checksum of y's bits.
+  virtual std::uint64_t output_bits() = 0;
   virtual Runnable::Tensors tensors() const = 0;
 };
 /// `kernels` is verify_unit() compiled for the device; null: reference and comparison on the CPU.
@@ -63,6 +70,17 @@ Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem&
 /// The same over inputs given (a case file), reference included; an all-zero reference is accepted.
 Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
                                                   Inputs inputs, const CompiledUnit* kernels = nullptr);
+
+struct Proof {
+  Errors errors;           // the largest of all checks
+  bool repeatable = true;  // launches on the same inputs gave the same bits
+};
+/// Proves a Runnable around its use, such as being timed: right before; right after the use, which meets inputs changed
+/// since; and right from the first inputs once more. Without `use`, two launches on end stand for it. A failure of
+/// `use` is returned as it is.
+Expected<Proof> prove(Verifier& verifier, Runnable& runnable,
+                      const std::function<std::optional<Failure>()>& use = nullptr);
+
 /// The verifier's own CUDA kernels, to be compiled like any other unit.
 CompileUnit verify_unit();
 

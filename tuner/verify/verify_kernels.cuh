@@ -45,6 +45,25 @@ struct CompareArguments {
   Storage storage;
 };
 
+struct WantedArguments {
+  Geometry geometry;
+  const void* x;
+  const void* w;
+  const void* bias;
+  const int64* outputs;  // elements of y
+  int64 count;
+  Wanted* wanted;  // of each
+  Class accuracy;
+};
+
+struct ExchangeArguments {
+  const int64* outputs;
+  int64 count;
+  Wanted* other;  // of each
+  double* y;
+  double* bound;
+};
+
 struct ChecksumArguments {
   const void* bytes;
   int64 count;       // even
@@ -147,6 +166,29 @@ __global__ void compare(const CT1D_GRID_CONSTANT CompareArguments a) {
     if (threadIdx.x < static_cast<unsigned>(half)) merge(verdicts[threadIdx.x], verdicts[threadIdx.x + half]);
   }
   if (threadIdx.x == 0) a.rows[blockIdx.x] = verdicts[0];
+}
+
+/// One thread an output.
+template <class Element>
+__global__ void wanted(const CT1D_GRID_CONSTANT WantedArguments a) {
+  const int64 i = static_cast<int64>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= a.count) return;
+  const Geometry& g = a.geometry;
+  const int64 row = a.outputs[i] / g.length_out;
+  a.wanted[i] = wanted_at(g, a.accuracy, static_cast<const Element*>(a.x), static_cast<const Element*>(a.w),
+                          static_cast<const Element*>(a.bias), row / g.out_channels, row % g.out_channels,
+                          a.outputs[i] % g.length_out);
+}
+
+/// One thread an output; no output stands twice in the list.
+__global__ void exchange(const CT1D_GRID_CONSTANT ExchangeArguments a) {
+  const int64 i = static_cast<int64>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= a.count) return;
+  const int64 at = a.outputs[i];
+  const Wanted mine = a.other[i];
+  a.other[i] = {a.y[at], a.bound[at]};
+  a.y[at] = mine.y;
+  a.bound[at] = mine.bound;
 }
 
 __global__ void checksum(const CT1D_GRID_CONSTANT ChecksumArguments a) {

@@ -142,8 +142,10 @@ class Server {
     return failure;
   }
 
-  /// Verifies, then times and verifies again where asked.
-  Evaluation check_and_time(Runnable& runnable, const MeasureOptions* options) {
+  /// Proves a Runnable, around its timing where asked. `repeatable` says what was seen of it; where it is demanded,
+  /// other bits from the same inputs are wrong.
+  Evaluation check_and_time(Runnable& runnable, const MeasureOptions* options, bool demand_repeatable,
+                            bool* repeatable = nullptr) {
     Evaluation evaluation;
     const auto fill = [&](const Failure& failure) {
       evaluation.outcome = note(failure).outcome;
@@ -151,19 +153,22 @@ class Server {
       evaluation.log = failure.log;
       return evaluation;
     };
-    const auto errors = verifier_->verify(runnable);
-    if (!errors) return fill(errors.failure());
-    evaluation.errors = *errors;
+    std::optional<Timing> timing;
+    const auto time = [&]() -> std::optional<Failure> {
+      auto measured = measure(*device_, runnable, *options);
+      if (!measured) return measured.failure();
+      timing = std::move(*measured);
+      return std::nullopt;
+    };
+    const auto proof = options ? prove(*verifier_, runnable, time) : prove(*verifier_, runnable);
+    if (!proof) return fill(proof.failure());
+    if (repeatable) *repeatable = proof->repeatable;
+    if (demand_repeatable && !proof->repeatable)
+      return fill(
+          {Outcome::wrong_result, "declared deterministic, but two launches on the same inputs gave other bits", {}});
+    evaluation.errors = proof->errors;
     evaluation.outcome = Outcome::ok;
-    if (!options) return evaluation;
-    const auto timing = measure(*device_, runnable, *options);
-    if (!timing) return fill(timing.failure());
-    const auto again = verifier_->check_again(runnable);
-    if (!again) {
-      fill(again.failure());
-      evaluation.reason = "after timing: " + evaluation.reason;
-      return evaluation;
-    }
+    if (!timing) return evaluation;
     evaluation.time = record(*timing);
     if (timing->cut) {
       evaluation.outcome = Outcome::cut;
@@ -178,9 +183,10 @@ class Server {
     const auto made = runnable_of(variant, unit, context_);
     const auto failure = made ? fails_on_tail(variant, unit) : std::optional(made.failure());
     if (failure) return failed_evaluation(note(*failure));
-    if (!request.contains("measure")) return check_and_time(**made, nullptr);
+    const bool deterministic = find_family(variant.family)->build(context_, variant.tunables).deterministic;
+    if (!request.contains("measure")) return check_and_time(**made, nullptr, deterministic);
     const MeasureOptions options = msg::measure_options(request["measure"]);
-    Evaluation evaluation = check_and_time(**made, &options);
+    Evaluation evaluation = check_and_time(**made, &options, deterministic);
     if (evaluation.time)
       if (const auto prepare = measure_prepare(*device_, **made)) evaluation.prepare_ms = *prepare;
     return evaluation;
@@ -214,11 +220,14 @@ class Server {
     }
     // A library has hundreds of routes: those certain to be slower than the best so far are cut as variants are.
     MeasureOptions options = msg::measure_options(request.at("measure"));
+    const bool deterministic = baseline_options(request).deterministic;
     for (const BaselineRoute& route : *routes) {
       BaselineRecord record{
           name, route.route, route.engine, route.knobs, route.workspace_bytes, route.deterministic, {},
           {},   {},          {},           false};
-      const Evaluation evaluation = check_and_time(*route.runnable, &options);
+      bool repeatable = true;
+      const Evaluation evaluation = check_and_time(*route.runnable, &options, deterministic, &repeatable);
+      record.deterministic = route.deterministic && repeatable;
       record.status = to_string(evaluation.outcome);
       record.reason = evaluation.reason;
       record.errors = evaluation.errors;
