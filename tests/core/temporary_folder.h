@@ -14,7 +14,7 @@ namespace tuner {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = testing::TempDir() + "tuner-core-XXXXXX";
+    std::string name = ::testing::TempDir() + "tuner-core-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed for " + name);
     path_ = name;
   }

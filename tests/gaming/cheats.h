@@ -25,8 +25,9 @@ inline Variant cheat(const std::string& name) { return {"cheat", {{"cheat", name
 
 /// All that the family knows, "honest" first.
 inline std::vector<std::string> cheats() {
+  const std::vector<Tunable> tunables = cheat_family().tunables();
   std::vector<std::string> names;
-  for (const Value& value : cheat_family().tunables().front().values) names.push_back(std::get<std::string>(value));
+  for (const Value& value : tunables.front().values) names.push_back(std::get<std::string>(value));
   return names;
 }
 

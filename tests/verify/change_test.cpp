@@ -41,17 +41,28 @@ TEST(OutputsReached, AreNoneOfAnElementThatPaddingCutsOff) {
   EXPECT_THAT(outputs_reached(problem, 0), ElementsAre(0));
 }
 
-TEST(DrawnPlace, IsOneThatSomeOutputReads) {
+TEST(DrawnPlace, IsOneThatSomeOutputReadsButNoEndOfX) {
   const Problem cropped = problem_of(3, 2, 1, 1, 400, 0, 1, 1, 802, 2);  // 2 of 802 elements of a row are read
+  const Problem short_rows = problem_of(1, 1, 1, 1, 0, 0, 1, 1, 3);
+  int none = 0;
   for (ct1d::check::uint64 bits = 0; bits < 50; ++bits) {
-    const auto place = drawn_place(cropped, bits);
+    const auto place = drawn_place(cropped, bits), middle = drawn_place(short_rows, bits);
     ASSERT_TRUE(place);
     EXPECT_FALSE(outputs_reached(cropped, *place).empty()) << *place;
+    EXPECT_TRUE(!middle || *middle == 1) << *middle;
+    none += !middle;
+    EXPECT_TRUE(drawn_place(problem_of(1, 1, 1, 1, 0, 0, 1, 1, 2), bits));  // has nothing but ends
   }
+  EXPECT_GT(none, 0);
+  EXPECT_LT(none, 50);
+}
+
+TEST(DrawnPlace, IsNoneForAnOutputBetweenTheTaps) {
   int none = 0;
   for (ct1d::check::uint64 bits = 0; bits < 50; ++bits)
-    none += !drawn_place(problem_of(1, 1, 1, 9, 0, 0, 1, 1, 4), bits);
-  EXPECT_GT(none, 0);  // outputs between the taps
+    none += !drawn_place(problem_of(1, 1, 1, 9, 0, 0, 1, 1, 400), bits);
+  EXPECT_GT(none, 20);
+  EXPECT_LT(none, 50);
 }
 
 /// Both paths: on the CPU, and the GPU's kernels emulated.

@@ -36,7 +36,9 @@ std::optional<std::int64_t> drawn_place(const Problem& problem, uint64 bits) {
   const check::Taps taps = check::taps_of(g, pick(g.length_out));
   if (taps.count == 0) return std::nullopt;
   const std::int64_t channel = oc / g.out_per_group() * g.in_per_group() + ic;
-  return (b * g.in_channels + channel) * g.length + taps.x - pick(taps.count) * taps.x_step;
+  const std::int64_t place = (b * g.in_channels + channel) * g.length + taps.x - pick(taps.count) * taps.x_step;
+  const bool is_end = place == 0 || place == problem.x_count() - 1;
+  return is_end && problem.x_count() > 2 ? std::nullopt : std::optional(place);
 }
 
 std::vector<std::int64_t> outputs_reached(const Problem& problem, std::int64_t place) {

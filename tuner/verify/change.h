@@ -26,7 +26,8 @@ struct Change {
   std::int64_t nans = 0;          // in the reference
 };
 
-/// An element of x with a product in an output of y drawn from `bits`; nothing where no tap meets x there.
+/// An element of x with a product in an output of y drawn from `bits`. Nothing where no tap meets x there, or where it
+/// is the first or last of x, which a fingerprint would look at.
 std::optional<std::int64_t> drawn_place(const Problem& problem, ct1d::check::uint64 bits);
 /// Outputs with a product of this element of x, ascending.
 std::vector<std::int64_t> outputs_reached(const Problem& problem, std::int64_t place);
