@@ -3,8 +3,10 @@
 
 #include <set>
 
+#include "baselines/baseline.h"
 #include "jit_fixture.h"
 #include "tuner/family/family.h"
+#include "tuner/verify/verify.h"
 
 namespace tuner {
 namespace {
@@ -64,6 +66,17 @@ TEST_P(FamilyOnArch, CompilesAtItsDefaultWithoutSpills) {
         if (!unit->from_cache)
           std::printf("%-60s %4d registers %6.0f ms\n", what.c_str(), unit->registers, unit->compile_ms);
       }
+}
+
+/// What a GPU's worker launches beside the kernels.
+TEST_P(FamilyOnArch, SupportUnitsCompileToo) {
+  const TemporaryFolder cache;
+  const auto compiler = make_nvrtc_compiler(testing::nvrtc_options(cache.path(), GetParam().arch));
+  for (const CompileUnit& unit : {verify_unit(), baseline_unit()}) {
+    const auto compiled = compiler->compile(unit).get();
+    ASSERT_TRUE(compiled) << compiled.failure().reason << "\n" << compiled.failure().log;
+    for (const std::string& kernel : unit.kernels) EXPECT_NE(compiled->symbol(kernel), nullptr) << kernel;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Archs, FamilyOnArch, ::testing::ValuesIn(devices()),
