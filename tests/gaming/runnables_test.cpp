@@ -67,7 +67,7 @@ class CheatingRunnableGpu : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (!device_) return;
-    context_ = {{4, 128, 128, 3, 1, 0, 0, 1, 1, false, 4096}, Accuracy::fp32, device_->environment().device};
+    context_ = {{8, 128, 128, 3, 1, 0, 0, 1, 1, false, 4096}, Accuracy::fp32, device_->environment().device};
     auto made = make_verifier(*device_, context_.problem, Accuracy::fp32, Values::normal, 1, nullptr);
     ASSERT_TRUE(made) << made.failure().reason;
     verifier_ = std::move(*made);

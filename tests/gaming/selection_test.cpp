@@ -30,6 +30,14 @@ TEST(Selection, G11ATimeNextToNothingIsNotAmongThoseChosenFrom) {
   EXPECT_THAT(record.tie, IsEmpty());
 }
 
+TEST(Selection, H42WhereAllAreEqualTheFirstStandsAndTheOthersTie) {
+  ClassRecord record;
+  for (const char* const id : {"default", "second", "third"}) record.variants.push_back(timed(id, Outcome::ok, 1));
+  choose_best(record);
+  EXPECT_EQ(record.best, "default");
+  EXPECT_THAT(record.tie, ElementsAre("second", "third"));
+}
+
 TEST(Selection, H43NothingIsBestWhereNothingIsValid) {
   ClassRecord record;
   record.variants = {timed("wrong", Outcome::wrong_result, 1), timed("cut", Outcome::cut, 2)};

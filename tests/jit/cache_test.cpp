@@ -65,6 +65,7 @@ TEST_F(ArtifactCacheTest, KeepsTheFirstOfTwoResultsForOneKey) {
   EXPECT_EQ(second.sha256, sha256(artefact_numbered(0)));
 }
 
+// H38
 TEST_F(ArtifactCacheTest, TreatsAManifestCutAtAnyByteAsAMissAndRepairsIt) {
   cache().publish(key_, artefact_numbered(0), facts_numbered(3));
   const std::string whole = read_file(manifest(key_));
@@ -99,6 +100,7 @@ TEST_F(ArtifactCacheTest, TreatsAnArtefactCutAtAnyByteAsAMissAndSaysOnceThatItWa
   EXPECT_EQ(cache().find(key_)->log.find(note), std::string::npos);
 }
 
+// H38
 TEST_F(ArtifactCacheTest, NeverBelievesAManifestWithADamagedByte) {
   const CompiledUnit published = cache().publish(key_, artefact_numbered(0), facts_numbered(3));
   const std::string whole = read_file(manifest(key_));
@@ -144,6 +146,7 @@ TEST_F(ArtifactCacheTest, RepairsALostOrDamagedArtefact) {
   EXPECT_EQ(found->sha256, sha256(artefact_numbered(1)));
 }
 
+// H21
 TEST_F(ArtifactCacheTest, ReadersSeeMatchingPairsWhileTwoWritersRace) {
   constexpr int kKeys = 40;
   const auto writer = [&](int number) {
@@ -165,6 +168,7 @@ TEST_F(ArtifactCacheTest, ReadersSeeMatchingPairsWhileTwoWritersRace) {
   EXPECT_GT(seen, 0);
 }
 
+// H22
 TEST_F(ArtifactCacheTest, SixteenProcessesShareAColdCache) {
   constexpr int kRounds = 50, kKeys = 8;
   for (int round = 0; round < kRounds; ++round) {
@@ -206,6 +210,7 @@ TEST_F(ArtifactCacheTest, ConcurrentRepairsAgreeOnOneResult) {
   }
 }
 
+// H23
 TEST_F(ArtifactCacheTest, AProcessKilledWhilePublishingLeavesNothingHalfDone) {
   ArtifactCache(folder_.path(), ".cubin");
   for (int round = 0; round < 40; ++round) {

@@ -46,6 +46,7 @@ TEST(IncludedFiles, OfTheProgramAreItsOwnCopies) {
   EXPECT_TRUE(embedded_source("kernels/common/none.h").empty());
 }
 
+// H26
 TEST(CompileKey, ChangesWithAConstantInAnIncludedHeader) {
   const CompileUnit unit{"#include \"a.h\"\n", {"k"}, {}};
   const Files before{{"a.h", "#include \"b.h\"\n"}, {"b.h", "constexpr int n = 1;"}};
@@ -60,6 +61,7 @@ TEST(CompileKey, IgnoresFilesThatAreNotIncluded) {
   EXPECT_EQ(key_with({{"a.h", "int a;"}}, unit), key_with({{"a.h", "int a;"}, {"b.h", "int b;"}}, unit));
 }
 
+// H17, H19
 TEST(CompileKey, ChangesWithEverythingThatAffectsTheCode) {
   const CompileUnit unit{"source", {"kernel<1>"}, {"-DX=1"}};
   const auto key = [](const CompileUnit& u, const char* arch, const char* compiler, const char* extra) {

@@ -185,6 +185,7 @@ TEST(Nvrtc, GivesOneCubinInTwentyFreshProcesses) {
   EXPECT_EQ(hashes.size(), 1u);
 }
 
+// H25
 TEST(Nvrtc, FindsWhatAnotherProcessCompiled) {
   const TemporaryFolder cache;
   const auto compile = [&](bool expect_hit) {

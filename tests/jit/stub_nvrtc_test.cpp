@@ -188,6 +188,7 @@ TEST_F(StubNvrtc, ThatIsOlderThanTheGpuIsRefusedWithBothLists) {
   }
 }
 
+// H17
 TEST_F(StubNvrtc, OfAnotherBuildDoesNotShareItsCubins) {
   const CompileUnit unit{"same source", {}, {}};
   ASSERT_TRUE(make_nvrtc_compiler(options())->compile(unit).get());
