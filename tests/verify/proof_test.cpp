@@ -123,6 +123,17 @@ TEST_F(ProofTest, G10WorkLeftOutOrSpoiledLaterIsFound) {
   EXPECT_THAT(reason(times(30)), StartsWith("after timing: "));
 }
 
+TEST_F(ProofTest, OfSeveralUsedTogetherEachIsLaunchedOnceMore) {
+  Candidate other(problem_);
+  for (Candidate* each : {&candidate_, &other}) ASSERT_TRUE(each->bind(verifier_->tensors()));
+  candidate_.instead = [](const Runnable::Tensors&, int launch) { return launch >= 50; };
+  for (int round = 0; round < 50; ++round)
+    for (Candidate* each : {&candidate_, &other}) ASSERT_TRUE(each->launch());
+  EXPECT_THAT(prove_again(*verifier_, candidate_).failure().reason, HasSubstr("never written"));
+  EXPECT_TRUE(prove_again(*verifier_, other));
+  EXPECT_TRUE(prove_again(*verifier_, other));
+}
+
 TEST_F(ProofTest, WhatIsTimedMustWriteItsOutput) {
   candidate_.instead = [](const Runnable::Tensors&, int launch) { return launch >= 1 && launch <= 30; };
   EXPECT_THAT(reason(times(30)), HasSubstr("after timing: y[b 0, oc 0, t 0] is nan (never written"));

@@ -6,13 +6,6 @@
 namespace tuner {
 namespace {
 
-/// One more launch, from inputs changed or put back.
-Expected<Errors> launch_changed(Verifier& verifier, Runnable& runnable) {
-  verifier.change_inputs();
-  if (const auto launched = runnable.launch(); !launched) return launched.failure();
-  return verifier.check_again(runnable);
-}
-
 Failure with(std::string prefix, Failure failure) {
   failure.reason = std::move(prefix) + failure.reason;
   return failure;
@@ -24,6 +17,12 @@ void add(Proof& proof, const Errors& errors) {
 }
 
 }  // namespace
+
+Expected<Errors> prove_again(Verifier& verifier, Runnable& runnable) {
+  verifier.change_inputs();
+  if (const auto launched = runnable.launch(); !launched) return launched.failure();
+  return verifier.check_again(runnable);
+}
 
 Expected<Proof> prove(Verifier& verifier, Runnable& runnable, const std::function<std::optional<Failure>()>& use) {
   Proof proof;
@@ -43,7 +42,7 @@ Expected<Proof> prove(Verifier& verifier, Runnable& runnable, const std::functio
   if (!after) return with(use ? "after timing: " : "launched again: ", after.failure());
   add(proof, *after);
 
-  const auto again = launch_changed(verifier, runnable);
+  const auto again = prove_again(verifier, runnable);
   if (!again) return with(use ? "launched again after timing: " : "launched again: ", again.failure());
   add(proof, *again);
   proof.repeatable = verifier.output_bits() == bits;

@@ -80,6 +80,9 @@ struct Proof {
 /// `use` is returned as it is.
 Expected<Proof> prove(Verifier& verifier, Runnable& runnable,
                       const std::function<std::optional<Failure>()>& use = nullptr);
+/// One more launch of a Runnable that is bound to the verifier's tensors, on inputs changed since or put back. After a
+/// use of several Runnables together, whose outputs took one another's place.
+Expected<Errors> prove_again(Verifier& verifier, Runnable& runnable);
 
 /// The verifier's own CUDA kernels, to be compiled like any other unit.
 CompileUnit verify_unit();
