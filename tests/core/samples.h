@@ -153,7 +153,7 @@ inline std::vector<std::string> good_configs() {
         "device": {"expect": "NVIDIA H100", "target": "sm_120a", "profile": "rtx5090"},
         "families": {"direct": {"T": [64, 128], "block": [[32, 8]]}, "tiled": {"store": ["plain"]}},
         "restrict": ["T >= OC_TILE"],
-        "search": {"strategy": "random", "seed": 7, "objective": "time", "budget": {"seconds": 0.5, "evaluations": 3}},
+        "search": {"strategy": "random", "seed": 7, "objective": "energy", "budget": {"seconds": 0.5, "evaluations": 3}},
         "measure": {"l2": "warm", "regime": ["burst", "sustained"], "half_width": 0.01, "max_samples": 50,
                     "max_seconds": 1, "cut_factor": 1},
         "baselines": ["cublas_shift_add"], "baseline_options": {"cudnn": {"workspace_mib": 0, "deterministic": true}},
@@ -183,6 +183,8 @@ inline RunResult measured_result() {
   result.environment.driver = "580.1";
   result.environment.power_limit_w = 700;
   result.environment.sm_clock_mhz_now = 1965.5;
+  result.environment.mig = "off";
+  result.environment.energy_counter = "available";
   result.environment.warnings = {"a \"quoted\" <script> warning\nof two lines"};
   result.started = "2025-11-30T02:00:00Z";
   result.command = "tuner --config configs/h200.json";
@@ -213,6 +215,12 @@ inline RunResult measured_result() {
   hasty.id = id_of(hasty.variant);
   hasty.errors = Errors{std::nan(""), inf};
   hasty.time = TimeRecord{{9.5, -inf, inf}, {9.5}, "warm", "sustained"};
+  fast.time->clock_mhz = {1980, 1965, 1980};
+  fast.time->dropped = 3;
+  fast.time->interleaved = true;
+  fast.time->throttling = {"the software power cap"};
+  fast.time->energy = EnergyRecord{{4200, -inf, inf}, {4200}};
+  fast.other_regimes = {TimeRecord{{9.25, 9, 9.5}, {9, 9.25, 9.5}, "cold", "sustained", {1605, 1590, 1620}}};
   VariantRecord broken;
   broken.variant = {"direct", {{"T", std::int64_t{0}}}};
   broken.id = id_of(broken.variant);
@@ -229,6 +237,7 @@ inline RunResult measured_result() {
   cudnn.errors = Errors{0.1, 0.2};
   cudnn.time = TimeRecord{{15.5, 15.4, 15.6}, {15.4, 15.5, 15.6}, "cold", "burst"};
   cudnn.best_of_its_name = true;
+  cudnn.other_regimes = {TimeRecord{{16, 15, 17}, {15, 16, 17}, "cold", "sustained"}};
   BaselineRecord cublas;
   cublas.name = "cublas_shift_add";
   cublas.status = "not available";
@@ -237,7 +246,13 @@ inline RunResult measured_result() {
   record.baselines = {cudnn, cublas};
   record.best = fast.id;
   record.tie = {hasty.id};
-  record.ratios = {{"cudnn", 1.77, 1.7, 1.8}, {"cublas_shift_add", std::nan(""), -inf, inf}};
+  record.ratios = {{"cudnn", 1.77, 1.7, 1.8, "burst"},
+                   {"cublas_shift_add", std::nan(""), -inf, inf},
+                   {"cudnn", 1.5, -inf, inf, "sustained", "energy"}};
+  record.best_again = AgainRecord{fast.id, TimeRecord{{9.75, 9.7, 9.8}, {9.75}, "cold", "burst"}, false};
+  record.conditions = Conditions{700, "off", 1, {"the software power cap"}, "not available: why"};
+  record.search_account = SearchAccount{60, 1, 2, 20, 30, 3, 0.5, 3.5, 231, 16};
+  record.warnings = {"measured again, it took longer"};
   problem.classes = {record};
   result.problems = {problem};
   return result;
@@ -258,6 +273,12 @@ inline RunResult offline_result() {
   record.best.clear();
   record.tie.clear();
   record.ratios.clear();
+  for (VariantRecord& variant : record.variants) variant.other_regimes.clear();
+  for (BaselineRecord& baseline : record.baselines) baseline.other_regimes.clear();
+  record.best_again.reset();
+  record.conditions.reset();
+  record.search_account.reset();
+  record.warnings.clear();
   record.shortlist = {record.variants[0].id, record.variants[1].id};
   return result;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -83,6 +84,16 @@ TEST(Statistics, GeometricMean) {
   EXPECT_DOUBLE_EQ(geometric_mean(std::vector<double>{1, 4, 16}), 4);
   EXPECT_TRUE(std::isnan(geometric_mean({})));
   EXPECT_TRUE(std::isnan(geometric_mean(std::vector<double>{1, 0})));
+}
+
+TEST(Agreement, IsOverlapWithinTheSlack) {
+  EXPECT_TRUE(agree({10, 9.9, 10.1}, {10.15, 10.05, 10.2}, 0));
+  EXPECT_FALSE(agree({10, 9.9, 10.1}, {10.3, 10.15, 10.4}, 0));
+  EXPECT_TRUE(agree({10, 9.9, 10.1}, {10.3, 10.15, 10.4}, 0.01));
+  EXPECT_TRUE(agree({10.3, 10.15, 10.4}, {10, 9.9, 10.1}, 0.01));
+  EXPECT_FALSE(agree({10, 9.9, 10.1}, {10.5, 10.3, 10.7}, 0.01));
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(agree({10, -inf, inf}, {99, 98, 100}, 0.01));
 }
 
 }  // namespace

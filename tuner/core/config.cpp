@@ -215,7 +215,7 @@ class Reader {
       strategies.insert(strategies.begin(), "auto");
     if (const auto strategy = node.find("strategy")) config_.search.strategy = strategy->one_of(strategies);
     if (const auto seed = node.find("seed")) config_.search.seed = static_cast<std::uint64_t>(seed->integer(0));
-    if (const auto objective = node.find("objective")) config_.search.objective = objective->one_of({"time"});
+    if (const auto objective = node.find("objective")) config_.search.objective = objective->one_of({"time", "energy"});
     if (const auto budget = node.find("budget")) {
       budget->expect_keys({"seconds", "evaluations"});
       if (const auto seconds = budget->find("seconds")) config_.search.budget_seconds = seconds->positive(1e8);

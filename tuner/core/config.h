@@ -30,7 +30,7 @@ struct FamilySelection {
 struct SearchOptions {
   std::string strategy = "auto";
   std::uint64_t seed = 1;
-  std::string objective = "time";
+  std::string objective = "time";  // time | energy
   std::optional<double> budget_seconds;
   std::optional<std::int64_t> budget_evaluations;
 };

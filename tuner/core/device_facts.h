@@ -44,6 +44,8 @@ struct Environment {
   double power_limit_w = 0;
   double sm_clock_mhz_now = 0;
   int other_processes = 0;
+  std::string mig;             // "off", "on", "not supported", or "not available: why"
+  std::string energy_counter;  // "available", or "not available: why"
   std::vector<std::string> warnings;
 };
 

@@ -31,6 +31,10 @@ class Writer {
   void timed(const char* key, const T& value) {
     if (measured_) json_[key] = encode(value);
   }
+  template <class T>
+  void timed_extra(const char* key, const T& value) {
+    if (measured_) extra(key, value);
+  }
   /// No best is written where nothing valid was found.
   void timed(const char* key, const std::string& value) {
     if (measured_ && !value.empty()) json_[key] = value;
@@ -124,6 +128,10 @@ class Reader {
     const auto member = node_.find(key);
     if (member && !measured_) member->fail(fmt::format("'{}' cannot stand in a result that was not measured", key));
     if (member) decode(*member, value);
+  }
+  template <class T>
+  void timed_extra(const char* key, T& value) {
+    timed(key, value);
   }
   template <class Compute>
   void derived(const char* key, Compute&&) {

@@ -2,6 +2,7 @@
 //   v(key, member)            a key that must be there
 //   v.extra(key, member)      left out when empty or zero
 //   v.timed(key, member)      only where something was measured
+//   v.timed_extra(key, member)  the same, left out when empty
 //   v.derived(key, compute)   written; only its presence is asked for when read
 //   v.checked(key, compute)   written; must agree when read
 //   v.group(key, visit)       members of a nested object
@@ -32,12 +33,28 @@ void visit_interval(V& v, auto& low, auto& high) {
 }
 
 template <class V>
+void visit(V& v, Of<Interval> auto& interval) {
+  v("median", interval.median);
+  visit_interval(v, interval.low, interval.high);
+}
+
+template <class V>
+void visit(V& v, Of<EnergyRecord> auto& energy) {
+  visit(v, energy.mj);
+  v("samples", energy.samples);
+}
+
+template <class V>
 void visit(V& v, Of<TimeRecord> auto& time) {
-  v("median", time.ms.median);
-  visit_interval(v, time.ms.low, time.ms.high);
+  visit(v, time.ms);
   v("samples", time.samples);
   v("l2", time.l2);
   v("regime", time.regime);
+  v.extra("clock_mhz", time.clock_mhz);
+  v.extra("dropped", time.dropped);
+  v.extra("interleaved", time.interleaved);
+  v.extra("throttling", time.throttling);
+  v.extra("energy_mj", time.energy);
 }
 
 template <class V>
@@ -58,6 +75,7 @@ void visit(V& v, Of<VariantRecord> auto& variant) {
   v("errors", variant.errors);
   v.extra("proven_on", variant.proven_on);
   v.timed("time_ms", variant.time);
+  v.timed_extra("other_regimes", variant.other_regimes);
   v.group("model", [&](auto& model) { model("lower_bound_ms", variant.lower_bound_ms); });
 }
 
@@ -73,6 +91,7 @@ void visit(V& v, Of<BaselineRecord> auto& baseline) {
   v.extra("reason", baseline.reason);
   v("errors", baseline.errors);
   v.timed("time_ms", baseline.time);
+  v.timed_extra("other_regimes", baseline.other_regimes);
   v.extra("best_of_its_name", baseline.best_of_its_name);
 }
 
@@ -81,6 +100,39 @@ void visit(V& v, Of<RatioRecord> auto& ratio) {
   v("baseline", ratio.baseline);
   v("ratio", ratio.ratio);
   visit_interval(v, ratio.low, ratio.high);
+  v.extra("regime", ratio.regime);
+  v.extra("quantity", ratio.quantity);
+}
+
+template <class V>
+void visit(V& v, Of<AgainRecord> auto& again) {
+  v("id", again.id);
+  v("time_ms", again.time);
+  v("agrees", again.agrees);
+}
+
+template <class V>
+void visit(V& v, Of<Conditions> auto& conditions) {
+  v("power_limit_w", conditions.power_limit_w);
+  v("mig", conditions.mig);
+  v("other_processes", conditions.other_processes);
+  v("throttling", conditions.throttling);
+  v.extra("not_available", conditions.not_available);
+}
+
+template <class V>
+void visit(V& v, Of<SearchAccount> auto& account) {
+  v("wall_s", account.wall);
+  v("compile_wait_s", account.compile_wait);
+  v("load_s", account.load);
+  v("verify_s", account.verify);
+  v("measure_s", account.measure);
+  v("idle_s", account.idle);
+  v("store_s", account.store);
+  v("other_s", account.other);
+  v("compile_cpu_s", account.compile_cpu);
+  v("jobs", account.jobs);
+  v.derived("bound_s", [&] { return account.bound(); });
 }
 
 template <class V>
@@ -95,6 +147,10 @@ void visit(V& v, Of<ClassRecord> auto& record) {
   v.timed("best", record.best);
   v.timed("tie", record.tie);
   v.timed("ratios", record.ratios);
+  v.timed_extra("best_again", record.best_again);
+  v.timed_extra("conditions", record.conditions);
+  v.timed_extra("search_account", record.search_account);
+  v.extra("warnings", record.warnings);
   v.extra("shortlist", record.shortlist);
 }
 
@@ -126,6 +182,8 @@ void visit(V& v, Of<Environment> auto& environment) {
     clocks("sm_max_mhz", device.sm_clock_mhz);
   });
   v("other_processes", environment.other_processes);
+  v.extra("mig", environment.mig);
+  v.extra("energy_counter", environment.energy_counter);
   v("warnings", environment.warnings);
   v.group("device", [&](auto& facts) {
     facts("measured", device.measured);
@@ -148,6 +206,7 @@ void visit(V& v, Of<RunResult> auto& result) {
   v("started", result.started);
   v("command", result.command);
   v.extra("search_seconds", result.search_seconds);
+  v.extra("objective", result.objective);
   v("environment", result.environment);
   v("problems", result.problems);
 }

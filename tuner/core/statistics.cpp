@@ -68,6 +68,10 @@ Interval ratio_interval(std::span<const double> numerator, std::span<const doubl
   return median_interval(ratios, confidence);
 }
 
+bool agree(const Interval& a, const Interval& b, double slack) {
+  return a.low <= b.high * (1 + slack) && b.low <= a.high * (1 + slack);
+}
+
 double geometric_mean(std::span<const double> values) {
   if (values.empty()) return kNan;
   double sum = 0;

@@ -23,6 +23,8 @@ Interval median_interval(std::span<const double> samples, double confidence = 0.
 /// Median of the paired ratios numerator[i] / denominator[i] (rounds interleaved in one process) and its interval.
 Interval ratio_interval(std::span<const double> numerator, std::span<const double> denominator,
                         double confidence = 0.95);
+/// Whether two intervals overlap once both are widened by `slack`, relative. Unbounded ones overlap everything.
+bool agree(const Interval& a, const Interval& b, double slack);
 double geometric_mean(std::span<const double> values);
 
 }  // namespace tuner

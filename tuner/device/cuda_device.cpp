@@ -78,7 +78,7 @@ class CudaBuffer : public Buffer {
 
 class OpenedCudaDevice : public CudaDevice {
  public:
-  explicit OpenedCudaDevice(int index) : environment_(read_cuda_environment(index)) {
+  explicit OpenedCudaDevice(int index) : environment_(read_cuda_environment(index)), sensors_(pci_bus_id(index)) {
     TUNER_CUDA(cudaSetDevice(index));
     TUNER_CUDA(cudaFree(nullptr));  // makes the context
     driver_ = find_cuda_driver();
@@ -91,6 +91,7 @@ class OpenedCudaDevice : public CudaDevice {
   const Environment& environment() const override { return environment_; }
   bool is_cuda() const override { return true; }
   cudaStream_t stream() const override { return stream_; }
+  const GpuSensors& sensors() const override { return sensors_; }
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
     return std::make_unique<CudaBuffer>(driver_, stream_, bytes);
@@ -111,6 +112,7 @@ class OpenedCudaDevice : public CudaDevice {
 
  private:
   Environment environment_;
+  GpuSensors sensors_;
   CudaDriver driver_;
   cudaStream_t stream_ = nullptr;
 };

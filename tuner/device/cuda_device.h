@@ -8,12 +8,14 @@
 #include <string>
 
 #include "tuner/device/device.h"
+#include "tuner/device/nvml.h"
 
 namespace tuner {
 
 class CudaDevice : public Device {
  public:
   virtual cudaStream_t stream() const = 0;
+  virtual const GpuSensors& sensors() const = 0;
 };
 
 /// How many devices the driver shows (0 when there is no driver), without creating a context.

@@ -92,6 +92,12 @@ DeviceFacts read_cuda_facts(int device) {
   return facts;
 }
 
+std::string pci_bus_id(int device) {
+  std::array<char, 32> bus_id{};
+  TUNER_CUDA(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device));
+  return bus_id.data();
+}
+
 Environment read_cuda_environment(int device) {
   Environment environment;
   environment.device = read_cuda_facts(device);
@@ -102,13 +108,13 @@ Environment read_cuda_environment(int device) {
   TUNER_CUDA(cudaRuntimeGetVersion(&version));
   environment.cuda = version_text(version);
 
-  std::array<char, 32> bus_id{};
-  TUNER_CUDA(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device));
-  const NvmlFacts nvml = read_nvml(bus_id.data());
+  const NvmlFacts nvml = GpuSensors(pci_bus_id(device)).facts();
   environment.driver = nvml.driver;
   environment.power_limit_w = nvml.power_limit_w;
   environment.sm_clock_mhz_now = nvml.sm_clock_mhz_now;
   environment.other_processes = nvml.other_processes;
+  environment.mig = nvml.mig;
+  environment.energy_counter = nvml.energy_counter;
   environment.warnings = nvml.warnings;
   if (!nvml.missing.empty())
     environment.warnings.push_back(nvml.missing + ": driver version, power limit and other processes are unknown");
