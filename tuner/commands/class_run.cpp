@@ -20,24 +20,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kShortlist = 8;
-
-MeasureOptions measure_options(const MeasureConfig& config) {
-  MeasureOptions options;
-  options.l2 = config.l2 == "warm" ? L2::warm : L2::cold;
-  options.regime = config.regime.front() == "sustained" ? Regime::sustained : Regime::burst;
-  options.half_width = config.half_width;
-  options.max_samples = config.max_samples;
-  options.max_seconds = config.max_seconds;
-  options.cut_factor = config.cut_factor;
-  return options;
-}
+constexpr std::size_t kSamplesOfAClock = 8;
 
 /// The search needs an order, not a number to publish: short looks, which the run-off replaces for those that may win.
 MeasureOptions search_options(MeasureOptions options) {
   options.half_width = std::max(options.half_width, 0.01);
   options.max_samples = std::min(options.max_samples, 20);
   options.max_seconds = std::min(options.max_seconds, 0.25);
-  options.settle_seconds = 0.02;
+  options.settle_seconds = 0;
+  options.rest = false;  // a pause only where the clock fell
   return options;
 }
 
@@ -63,7 +54,8 @@ class ClassRun {
         name_(problem.name),
         context_{problem.problem, accuracy, session.target.environment.device},
         allowance_(allowance),
-        measure_(measure_options(session.config.measure)) {
+        measure_(measure_options(session.config.measure, session.config.measure.regime.front())) {
+    if (by_energy()) measure_.energy_windows = 1;
     record_.accuracy = accuracy;
   }
 
@@ -79,7 +71,7 @@ class ClassRun {
       } catch (const EnvironmentError& error) {  // no fresh worker could be started: what was measured stays
         session_.lost = error.what();
       }
-      if (record_.best.empty()) choose_best(record_);
+      if (record_.best.empty()) choose_best(record_, objective());
     } else {
       for (const std::string& name : session_.config.baselines) {
         BaselineRecord not_run;
@@ -102,9 +94,11 @@ class ClassRun {
     if (stopped()) return;
     std::vector<Finalist> finalists;
     for (const Kept* kept : ranking(Outcome::ok)) finalists.push_back({kept->record, kept->unit, kept->objective});
-    run_finals(session_, name_, context_, measure_, std::move(finalists), record_);
+    run_finals(session_, name_, context_, std::move(finalists), record_);
   }
 
+  const std::string& objective() const { return session_.config.search.objective; }
+  bool by_energy() const { return objective() == "energy"; }
   bool stopped() const { return interrupt_signal() != 0; }
   bool out_of_time() const {
     return allowance_.seconds && std::chrono::duration<double>(Clock::now() - start_).count() > *allowance_.seconds;
@@ -135,6 +129,8 @@ class ClassRun {
         allowance_.evaluations ? std::min(total, static_cast<std::size_t>(*allowance_.evaluations)) : total;
     session_.progress.begin(fmt::format("{} {}", name_, to_string(context_.accuracy)), limit, allowance_.seconds);
     start_ = Clock::now();
+    account_ = {};
+    account_.jobs = session_.jobs;
     std::deque<Pending> pipeline;
     std::size_t asked = 0;
     while (!stopped() && !out_of_time()) {
@@ -151,7 +147,11 @@ class ClassRun {
       strategy->tell(finish(std::move(next)));
     }
     for (const Pending& pending : pipeline) strategy->abandon(pending.proposal);
-    session_.searched_seconds += std::chrono::duration<double>(Clock::now() - start_).count();
+    account_.wall = std::chrono::duration<double>(Clock::now() - start_).count();
+    account_.other = account_.wall - account_.compile_wait - account_.load - account_.verify - account_.measure -
+                     account_.idle - account_.store;
+    record_.search_account = account_;
+    session_.searched_seconds += account_.wall;
     session_.progress.end();
   }
 
@@ -162,8 +162,18 @@ class ClassRun {
     return pending;
   }
 
-  bool ready(const Pending& pending) const {
-    return pending.unit.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready;
+  bool ready(const Pending& pending) {
+    const auto start = Clock::now();
+    const bool ready = pending.unit.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready;
+    account_.compile_wait += std::chrono::duration<double>(Clock::now() - start).count();
+    return ready;
+  }
+
+  void account_for(const Spent& spent) {
+    account_.load += spent.load;
+    account_.verify += spent.verify;
+    account_.measure += spent.measure;
+    account_.idle += spent.idle;
   }
 
   Told finish(Pending pending) {
@@ -199,6 +209,7 @@ class ClassRun {
     record.spill_bytes = unit.spill_bytes;
     record.cubin_sha256 = unit.sha256;
     record.compile_ms = unit.compile_ms;
+    if (!unit.from_cache) account_.compile_cpu += unit.compile_ms / 1e3;
     record.log = unit.log;
     record.occupancy = 1;
     for (const Launch& launch : program.run) {
@@ -221,8 +232,11 @@ class ClassRun {
       return shortlist_key(record, pending.program, context_);
     }
     MeasureOptions options = search_options(measure_);
-    if (best_ms_ < std::numeric_limits<double>::infinity()) options.best_ms = best_ms_;
+    options.expected_mhz = clock_mhz_;
+    // A slower variant may still take less energy.
+    if (!by_energy() && best_ < std::numeric_limits<double>::infinity()) options.best_ms = best_;
     Evaluation evaluation = session_.target.worker->evaluate(pending.variant, unit, &options);
+    account_for(evaluation.spent);
     record.outcome = evaluation.outcome;
     record.reason = evaluation.reason;
     if (!evaluation.log.empty()) record.log = evaluation.log;
@@ -230,15 +244,23 @@ class ClassRun {
     record.time = std::move(evaluation.time);
     record.prepare_ms = evaluation.prepare_ms;
     if (!record.time) return std::nullopt;
-    if (record.outcome == Outcome::ok && record.time->ms.median < best_ms_) {
-      best_ms_ = record.time->ms.median;
+    note_clock(*record.time);
+    const auto value = objective_of(record.time, objective());
+    if (record.outcome == Outcome::ok && value && *value < best_) {
+      best_ = *value;
       best_id_ = record.id;
     }
-    return record.time->ms.median;
+    return value;
+  }
+
+  /// Bursts are to run at the clock that earlier ones had.
+  void note_clock(const TimeRecord& time) {
+    if (time.regime == "burst" && time.samples.size() >= kSamplesOfAClock)
+      clock_mhz_ = std::max(clock_mhz_, time.clock_mhz.median);
   }
 
   std::string best_text() const {
-    return best_id_.empty() ? std::string() : fmt::format("{:.4g} ms {}", best_ms_, best_id_);
+    return best_id_.empty() ? std::string() : fmt::format("{:.4g} {} {}", best_, by_energy() ? "mJ" : "ms", best_id_);
   }
 
   void baselines() {
@@ -247,9 +269,14 @@ class ClassRun {
       session_.progress.note(fmt::format("{} {}: baseline {}", name_, to_string(context_.accuracy), name));
       auto records = session_.target.worker->baseline(name, session_.config.cudnn, search_options(measure_));
       BaselineRecord* best = nullptr;
-      for (BaselineRecord& record : records)
-        if (record.status == "ok" && record.time && (!best || record.time->ms.median < best->time->ms.median))
-          best = &record;
+      std::optional<double> least;
+      for (BaselineRecord& record : records) {
+        const auto value = objective_of(record.time, objective());
+        if (record.time) note_clock(*record.time);
+        if (record.status != "ok" || !value || (least && *value >= *least)) continue;
+        best = &record;
+        least = value;
+      }
       if (best) best->best_of_its_name = true;
       for (BaselineRecord& record : records) {
         session_.progress.detail(
@@ -305,7 +332,9 @@ class ClassRun {
   Candidates candidates_;
   std::vector<Kept> kept_;
   ClassRecord record_;
-  double best_ms_ = std::numeric_limits<double>::infinity();
+  SearchAccount account_;
+  double clock_mhz_ = 0;                                   // of bursts so far
+  double best_ = std::numeric_limits<double>::infinity();  // ms, or mJ
   std::string best_id_;
 };
 

@@ -213,7 +213,14 @@ class CommandLine {
         ->option_text("PCT")
         ->check(CLI::Range(0.0, 1000.0));
     sub->add_flag("--allow-different", compare_.allow_different, "Compare across GPUs, drivers or regimes");
+    sub->add_flag("--live", compare_.live, "Time both best variants here, in interleaved rounds");
+    sub->add_option("--problem", compare_.problems, "Only these problems")
+        ->option_text("NAME")
+        ->allow_extra_args(false);
+    sub->add_option("--class", compare_.classes, "Only these classes")->option_text("NAME")->allow_extra_args(false);
+    sub->add_option("--json", compare_.json, "With --live: write ratios and samples")->option_text("FILE");
     on(sub, [this](const Settings& settings) {
+      if (compare_.json && !compare_.live) throw UsageError("--json needs --live");
       if (std::isnan(compare_.fail_slower)) throw UsageError("--fail-slower nan: allowed are numbers from 0 to 1000");
       return compare(compare_, settings);
     });

@@ -68,6 +68,9 @@ struct CompareCommand {
   std::filesystem::path base, now;
   double fail_slower = 3.0;  // percent
   bool allow_different = false;
+  bool live = false;                           // time both best variants against each other, here and now
+  std::vector<std::string> problems, classes;  // only these; empty: all
+  std::optional<std::filesystem::path> json;   // of a live comparison: ratios and samples
 };
 
 struct EmitCommand {

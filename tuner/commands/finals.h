@@ -15,13 +15,20 @@ struct Finalist {
   double objective;  // smaller is better
 };
 
-/// Those of `ranked` (the best first) that may win, and the best route of each baseline, in interleaved rounds; then
-/// the finalists on fresh inputs. Their times, `best`, `tie` and `ratios` of `record` are replaced. The worker holds
-/// the problem's inputs on entry.
-void run_finals(Session& session, const std::string& problem, const BuildContext& context,
-                const MeasureOptions& measure, std::vector<Finalist> ranked, ClassRecord& record);
+/// The options of one regime as the config states them.
+MeasureOptions measure_options(const MeasureConfig& config, const std::string& regime);
 
-/// The fastest by the times in the record; a vendor route where nothing of ours is faster.
-void choose_best(ClassRecord& record);
+/// Those of `ranked` (the best first) that may win, and the best route of each baseline, in interleaved rounds, once
+/// for each of the config's regimes; then the finalists on fresh inputs, and the winner timed once more on others.
+/// Their times, `best`, `tie`, `ratios` and what a reader of the times must know of `record` are replaced. The worker
+/// holds the problem's inputs on entry.
+void run_finals(Session& session, const std::string& problem, const BuildContext& context, std::vector<Finalist> ranked,
+                ClassRecord& record);
+
+/// What the search minimises of a time record: ms, or millijoules; nothing where that was not taken.
+std::optional<double> objective_of(const std::optional<TimeRecord>& time, const std::string& objective);
+
+/// The least by the records' times; a vendor route where nothing of ours is less.
+void choose_best(ClassRecord& record, const std::string& objective);
 
 }  // namespace tuner

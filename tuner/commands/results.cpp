@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tuner/commands/command_line.h"
+#include "tuner/commands/live.h"
 #include "tuner/core/file.h"
 #include "tuner/core/result.h"
 #include "tuner/emit/emit.h"
@@ -17,6 +18,17 @@ std::vector<RunResult> read_results(const std::vector<std::filesystem::path>& pa
   std::vector<RunResult> results;
   for (const auto& path : paths) results.push_back(read_result(path));
   return results;
+}
+
+/// Leaves the problems and classes that the command line names.
+void keep_named(RunResult& result, const CompareCommand& options) {
+  const auto named = [](const std::vector<std::string>& names, std::string_view name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::erase_if(result.problems, [&](const ProblemRecord& problem) { return !named(options.problems, problem.name); });
+  for (ProblemRecord& problem : result.problems)
+    std::erase_if(problem.classes,
+                  [&](const ClassRecord& record) { return !named(options.classes, to_string(record.accuracy)); });
 }
 
 }  // namespace
@@ -38,8 +50,10 @@ int report(const ReportOptions& options, const Settings& settings) {
 }
 
 int compare(const CompareCommand& options, const Settings& settings) {
-  const Comparison comparison = compare(read_result(options.base), read_result(options.now),
-                                        CompareOptions{options.fail_slower, options.allow_different});
+  RunResult base = read_result(options.base), now = read_result(options.now);
+  for (RunResult* result : {&base, &now}) keep_named(*result, options);
+  if (options.live) return compare_live(base, now, options, settings);
+  const Comparison comparison = compare(base, now, CompareOptions{options.fail_slower, options.allow_different});
   fmt::print("{}", to_text(comparison, settings.color));
   return comparison.regressed() ? 4 : 0;
 }

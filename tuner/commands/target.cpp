@@ -91,7 +91,8 @@ Target open_target(const DeviceChoice& choice, const std::string& profile, const
     opened.environment = opened.worker->environment();
     opened.nvrtc = nvrtc_for(opened.environment.device.arch, jobs, settings);
     opened.worker->support(compile_support(*opened.nvrtc, verify_unit(), "verification"),
-                           compile_support(*opened.nvrtc, baseline_unit(), "baselines'"));
+                           compile_support(*opened.nvrtc, baseline_unit(), "baselines'"),
+                           compile_support(*opened.nvrtc, measure_unit(), "timing"));
   } else {
     opened.environment.device = offline_facts(choice, profile, target);
     opened.nvrtc = nvrtc_for(opened.environment.device.arch, jobs, settings);

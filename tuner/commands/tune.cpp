@@ -120,6 +120,7 @@ RunResult describe_run(const Config& config, const TuneOptions& options, const T
   result.started = utc_now();
   result.command = options.reproduce;
   result.measured = target.measured();
+  result.objective = config.search.objective;
   if (target.measured() && !config.device_expect.empty() &&
       !target.environment.device.name.starts_with(config.device_expect))
     result.environment.warnings.push_back(
@@ -127,9 +128,9 @@ RunResult describe_run(const Config& config, const TuneOptions& options, const T
   for (const Accuracy accuracy : config.classes)
     if (const auto warning = tf32_override_warning(settings.tf32_override, accuracy))
       result.environment.warnings.push_back(*warning);
-  if (config.measure.regime.size() > 1)
-    result.environment.warnings.push_back(
-        fmt::format("measure.regime: only the first, {}, is measured", config.measure.regime.front()));
+  if (!target.measured() && config.search.objective == "energy")
+    result.environment.warnings.emplace_back(
+        "search.objective energy: without a GPU the order is that of the model's times");
   return result;
 }
 
@@ -141,6 +142,12 @@ void require_writable(const std::filesystem::path& folder) {
   const auto probe = folder / ".writable";
   write_file_atomically(probe, "");
   std::filesystem::remove(probe, error);
+}
+
+void require_energy_counter(const Config& config, const Target& target) {
+  const std::string& counter = target.environment.energy_counter;
+  if (config.search.objective == "energy" && target.measured() && counter != "available")
+    throw EnvironmentError("search.objective energy: NVML's energy counter: " + counter);
 }
 
 bool anything_valid(const RunResult& result) {
@@ -180,6 +187,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
   Progress progress(options.verbosity, settings.progress_bar);
   const int jobs = job_count(config.jobs);
   Target target = open_target(options.device, config.device_profile, config.device_target, jobs, settings);
+  require_energy_counter(config, target);
   const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
   require_writable(folder);
   std::optional<HostProver> prover;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -30,7 +31,8 @@ std::set<std::string> conditions(const RunResult& result) {
   std::set<std::string> found;
   for (const ProblemRecord& problem : result.problems)
     for (const ClassRecord& record : problem.classes)
-      if (const VariantRecord* best = fastest(record)) found.insert(best->time->l2 + " L2, " + best->time->regime);
+      for (const std::string& regime : regimes_of(record))
+        if (const VariantRecord* best = fastest(record)) found.insert(best->time->l2 + " L2, " + regime);
   return found;
 }
 
@@ -77,10 +79,12 @@ std::vector<std::string> differences(const RunResult& base, const RunResult& now
 
 void compare_times(ClassComparison& c, const ClassRecord& base, const ClassRecord& now, double percent) {
   const VariantRecord *before = fastest(base), *after = fastest(now);
-  if (before) c.base_variant = before->id, c.base_ms = before->time->ms;
-  if (after) c.now_variant = after->id, c.now_ms = after->time->ms;
+  const TimeRecord* was = before ? time_in(*before, c.regime) : nullptr;
+  const TimeRecord* is = after ? time_in(*after, c.regime) : nullptr;
+  if (was) c.base_variant = before->id, c.base_ms = was->ms;
+  if (is) c.now_variant = after->id, c.now_ms = is->ms;
   if (before && !after) c.regressions.push_back("nothing valid is left");
-  if (!before || !after) return;
+  if (!was || !is) return;
   c.slowdown = worst_case_ratio(*c.now_ms, *c.base_ms);
   c.verdict = judge(*c.slowdown, percent);
   if (c.verdict == Verdict::slower && c.slowdown->median > 1 + percent / 100)
@@ -132,6 +136,17 @@ ClassComparison compare_class(const std::string& problem, const ClassRecord& bas
   return c;
 }
 
+/// A further regime that both were timed in: times alone.
+ClassComparison compare_regime(const std::string& problem, const ClassRecord& base, const ClassRecord& now,
+                               const std::string& regime, const CompareOptions& options) {
+  ClassComparison c;
+  c.problem = problem;
+  c.accuracy = base.accuracy;
+  c.regime = regime;
+  compare_times(c, base, now, options.fail_slower_percent);
+  return c;
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
@@ -176,8 +191,13 @@ Comparison compare(const RunResult& base, const RunResult& now, const CompareOpt
   for (const ProblemRecord& problem : base.problems)
     if (const ProblemRecord* other = find_problem(now, problem.name))
       for (const ClassRecord& record : problem.classes)
-        if (const ClassRecord* match = find_class(*other, record.accuracy))
+        if (const ClassRecord* match = find_class(*other, record.accuracy)) {
           comparison.classes.push_back(compare_class(problem.name, record, *match, comparison.timed, options));
+          const auto regimes = regimes_of(record), others = regimes_of(*match);
+          for (std::size_t i = 1; comparison.timed && i < regimes.size(); ++i)
+            if (std::find(others.begin(), others.end(), regimes[i]) != others.end())
+              comparison.classes.push_back(compare_regime(problem.name, record, *match, regimes[i], options));
+        }
   if (comparison.classes.empty()) throw UsageError("the results have no problem and class in common");
   for (const ProblemRecord& problem : now.problems)
     if (!find_problem(base, problem.name))

@@ -22,6 +22,7 @@ std::string_view to_string(Verdict verdict);
 struct ClassComparison {
   std::string problem;
   Accuracy accuracy = Accuracy::fp32;
+  std::string regime;                     // of the times; empty: the first regime, or nothing was timed
   std::string base_variant, now_variant;  // ids; empty where there is none
   std::optional<Interval> base_ms, now_ms;
   std::optional<Interval> slowdown;  // now / base; the interval holds for the worst corners of both

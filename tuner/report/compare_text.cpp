@@ -18,7 +18,7 @@ Grid timed_grid(const Comparison& comparison) {
     grid.header.push_back({title});
   for (const ClassComparison& c : comparison.classes)
     grid.rows.push_back({foreign(c.problem),
-                         {std::string(to_string(c.accuracy))},
+                         {std::string(to_string(c.accuracy)) + (c.regime.empty() ? "" : ", " + printable(c.regime))},
                          {c.base_ms ? with_interval(*c.base_ms) : "-"},
                          {c.now_ms ? with_interval(*c.now_ms) : "-"},
                          {c.slowdown ? as_factor(*c.slowdown) : "-"},

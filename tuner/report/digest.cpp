@@ -28,6 +28,14 @@ std::vector<OutcomeCount> count_outcomes(const ClassRecord& record) {
   return outcomes;
 }
 
+template <class Record>
+const TimeRecord* find_time(const Record& record, const std::string& regime) {
+  if (record.time && (regime.empty() || record.time->regime == regime)) return &*record.time;
+  for (const TimeRecord& time : record.other_regimes)
+    if (time.regime == regime) return &time;
+  return nullptr;
+}
+
 const BaselineRecord* best_route(const ClassRecord& record, const std::string& name) {
   for (const BaselineRecord& baseline : record.baselines)
     if (baseline.name == name && baseline.best_of_its_name && baseline.time) return &baseline;
@@ -42,19 +50,23 @@ std::vector<std::string> timed_baselines(const ClassRecord& record) {
   return names;
 }
 
-std::optional<VendorRatio> ratio_to(const ClassRecord& record, const std::string& baseline, const VariantRecord* ours) {
-  if (!ours) return std::nullopt;
-  for (const RatioRecord& ratio : record.ratios)
-    if (ratio.baseline == baseline) return VendorRatio{baseline, {ratio.ratio, ratio.low, ratio.high}, true};
-  const BaselineRecord* route = best_route(record, baseline);
-  if (!route) return std::nullopt;
-  return VendorRatio{baseline, worst_case_ratio(route->time->ms, ours->time->ms), false};
+std::optional<VendorRatio> ratio_to(const Digest& digest, const std::string& baseline, const std::string& regime) {
+  if (!digest.time) return std::nullopt;
+  for (const RatioRecord& ratio : digest.record->ratios) {
+    const bool first = ratio.regime.empty() || ratio.regime == digest.ours->time->regime;
+    if (ratio.baseline == baseline && ratio.quantity.empty() && (regime.empty() ? first : ratio.regime == regime))
+      return VendorRatio{baseline, {ratio.ratio, ratio.low, ratio.high}, true};
+  }
+  const BaselineRecord* route = best_route(*digest.record, baseline);
+  const TimeRecord* theirs = route ? time_in(*route, regime) : nullptr;
+  if (!theirs) return std::nullopt;
+  return VendorRatio{baseline, worst_case_ratio(theirs->ms, digest.time->ms), false};
 }
 
-void add_vendors(Digest& digest, const ProblemRecord& problem) {
+void add_vendors(Digest& digest, const ProblemRecord& problem, const std::string& regime) {
   const ClassRecord& record = *digest.record;
   for (const std::string& name : timed_baselines(record))
-    if (const auto ratio = ratio_to(record, name, digest.ours)) digest.ratios.push_back(*ratio);
+    if (const auto ratio = ratio_to(digest, name, regime)) digest.ratios.push_back(*ratio);
   for (const BaselineRecord& baseline : record.baselines) {
     const bool known = std::any_of(digest.absent.begin(), digest.absent.end(),
                                    [&](const auto& entry) { return entry.first == baseline.name; });
@@ -64,8 +76,9 @@ void add_vendors(Digest& digest, const ProblemRecord& problem) {
   }
   const ClassRecord* tf32 = record.accuracy == Accuracy::fp32 ? find_class(problem, Accuracy::tf32) : nullptr;
   const BaselineRecord* route = tf32 ? best_route(*tf32, "cudnn") : nullptr;
-  if (route && digest.ours)
-    digest.default_tf32 = {"cudnn in TF32", worst_case_ratio(route->time->ms, digest.ours->time->ms), false};
+  const TimeRecord* theirs = route ? time_in(*route, regime) : nullptr;
+  if (theirs && digest.time)
+    digest.default_tf32 = {"cudnn in TF32", worst_case_ratio(theirs->ms, digest.time->ms), false};
 }
 
 }  // namespace
@@ -90,15 +103,27 @@ Interval worst_case_ratio(const Interval& numerator, const Interval& denominator
   return {numerator.median / denominator.median, numerator.low / denominator.high, numerator.high / denominator.low};
 }
 
-Digest digest(const ProblemRecord& problem, const ClassRecord& record) {
+std::vector<std::string> regimes_of(const ClassRecord& record) {
+  const VariantRecord* ours = fastest(record);
+  if (!ours) return {""};
+  std::vector<std::string> regimes{ours->time->regime};
+  for (const TimeRecord& time : ours->other_regimes) regimes.push_back(time.regime);
+  return regimes;
+}
+
+const TimeRecord* time_in(const VariantRecord& record, const std::string& regime) { return find_time(record, regime); }
+const TimeRecord* time_in(const BaselineRecord& record, const std::string& regime) { return find_time(record, regime); }
+
+Digest digest(const ProblemRecord& problem, const ClassRecord& record, const std::string& regime) {
   Digest digest;
   digest.record = &record;
   digest.ours = fastest(record);
+  digest.time = digest.ours ? time_in(*digest.ours, regime) : nullptr;
   for (const BaselineRecord& baseline : record.baselines)
     if (baseline.time && record.best == baseline.name + ": " + baseline.route) digest.vendor = &baseline;
-  if (digest.ours && digest.ours->lower_bound_ms > 0)
-    digest.share_of_limit = digest.ours->lower_bound_ms / digest.ours->time->ms.median;
-  add_vendors(digest, problem);
+  if (digest.time && digest.ours->lower_bound_ms > 0)
+    digest.share_of_limit = digest.ours->lower_bound_ms / digest.time->ms.median;
+  add_vendors(digest, problem, regime);
   digest.outcomes = count_outcomes(record);
   for (const VariantRecord& variant : record.variants) {
     digest.compiled += !variant.cubin_sha256.empty();
@@ -120,11 +145,11 @@ std::string as_factor(const Interval& ratio) {
   return fmt::format("{:.3f}x [{:.3f}, {:.3f}]", ratio.median, ratio.low, ratio.high);
 }
 
-std::string counted(std::uint64_t count, const std::string& noun) {
+std::string counted(std::uint64_t count, const std::string& noun, const std::string& plural) {
   std::string digits = std::to_string(count);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
     digits.insert(static_cast<std::size_t>(at), ",");
-  return digits + ' ' + noun + (count == 1 ? "" : "s");
+  return digits + ' ' + noun + (count == 1 ? "" : plural);
 }
 
 }  // namespace tuner

@@ -28,6 +28,7 @@ struct OutcomeCount {
 struct Digest {
   const ClassRecord* record = nullptr;
   const VariantRecord* ours = nullptr;                      // fastest right variant; nullptr if there is none
+  const TimeRecord* time = nullptr;                         // of ours, in the regime that this is about
   const BaselineRecord* vendor = nullptr;                   // the route that is best, where `best` names one
   std::optional<double> share_of_limit;                     // lower bound / median, at most 1 for a true time
   std::vector<VendorRatio> ratios;                          // one for each baseline that ran
@@ -38,7 +39,14 @@ struct Digest {
   std::size_t proven = 0;                                   // right on the CPU, without a GPU
 };
 
-Digest digest(const ProblemRecord& problem, const ClassRecord& record);
+/// Of the times in one of regimes_of(record); by default the first.
+Digest digest(const ProblemRecord& problem, const ClassRecord& record, const std::string& regime = {});
+
+/// Regimes that our best variant was timed in, the first one first; one empty name where there is no such variant.
+std::vector<std::string> regimes_of(const ClassRecord& record);
+/// A variant's or a baseline's times in a regime (empty: the first); nullptr if there are none.
+const TimeRecord* time_in(const VariantRecord& record, const std::string& regime);
+const TimeRecord* time_in(const BaselineRecord& record, const std::string& regime);
 
 /// The problems' `record` of `accuracy`, or nullptr.
 const ClassRecord* find_class(const ProblemRecord& problem, Accuracy accuracy);
@@ -52,6 +60,6 @@ std::string milliseconds(double value);
 std::string with_interval(const Interval& interval);
 std::string as_factor(const Interval& ratio);
 /// "1 variant", "2 variants", "12,345 variants".
-std::string counted(std::uint64_t count, const std::string& noun);
+std::string counted(std::uint64_t count, const std::string& noun, const std::string& plural = "s");
 
 }  // namespace tuner

@@ -46,10 +46,12 @@ Line machine(const RunResult& result) {
   for (const auto& [what, version] : {std::pair{"CUDA", e.cuda}, {"cuDNN", e.cudnn}, {"cuBLAS", e.cublas}})
     if (!version.empty()) line.insert(line.end(), {ours(fmt::format(", {} ", what)), foreign(version)});
   if (e.power_limit_w > 0) line.push_back(ours(fmt::format(", {:.0f} W", e.power_limit_w)));
+  if (!e.mig.empty()) line.insert(line.end(), {ours(", MIG "), foreign(e.mig)});
   std::set<std::string> states;
   for_each_class(result, [&](const ProblemRecord&, const ClassRecord& record) {
-    if (const VariantRecord* best = fastest(record))
-      states.insert(fmt::format("L2 {}, {}", best->time->l2, best->time->regime));
+    const VariantRecord* best = fastest(record);
+    for (const std::string& regime : regimes_of(record))
+      if (best) states.insert(fmt::format("L2 {}, {}", best->time->l2, regime));
   });
   for (const std::string& state : states) line.insert(line.end(), {ours("; "), foreign(state)});
   return line;
@@ -65,6 +67,10 @@ std::vector<std::string> baseline_columns(const RunResult& result) {
   return names;
 }
 
+std::string clock_of(const TimeRecord* time) {
+  return time && time->clock_mhz.median > 0 ? fmt::format("{:.0f}", time->clock_mhz.median) : "-";
+}
+
 Grid measured_grid(const RunResult& result) {
   const std::vector<std::string> baselines = baseline_columns(result);
   bool with_default = false;
@@ -72,22 +78,32 @@ Grid measured_grid(const RunResult& result) {
     with_default = with_default || digest(problem, record).default_tf32;
   });
   Grid grid;
-  grid.header = {ours("problem"), ours("class"), ours("median ms [95 %]"), ours("of limit")};
+  bool several = false;
+  for_each_class(result, [&](const ProblemRecord&, const ClassRecord& record) {
+    several = several || regimes_of(record).size() > 1;
+  });
+  grid.header = {ours("problem"), ours("class")};
+  if (several) grid.header.insert(grid.header.end(), {ours("regime"), ours("SM MHz")});
+  grid.header.insert(grid.header.end(), {ours("median ms [95 %]"), ours("of limit")});
   for (const std::string& name : baselines) grid.header.push_back(foreign("vs " + name));
   if (with_default) grid.header.push_back(ours("vs PyTorch's default (TF32)"));
   grid.header.push_back(ours("best of ours"));
   for_each_class(result, [&](const ProblemRecord& problem, const ClassRecord& record) {
-    const Digest d = digest(problem, record);
-    std::vector<Cell> row{foreign(problem.name), name_of(record), ours(d.ours ? with_interval(d.ours->time->ms) : "-"),
-                          ours(d.share_of_limit ? fmt::format("{:.0f} %", 100 * *d.share_of_limit) : "-")};
-    for (const std::string& name : baselines) {
-      const auto found = std::find_if(d.ratios.begin(), d.ratios.end(),
-                                      [&](const VendorRatio& ratio) { return ratio.baseline == name; });
-      row.push_back(ratio_cell(found == d.ratios.end() ? std::nullopt : std::optional(*found)));
+    for (const std::string& regime : regimes_of(record)) {
+      const Digest d = digest(problem, record, regime);
+      std::vector<Cell> row{foreign(problem.name), name_of(record)};
+      if (several) row.insert(row.end(), {foreign(regime.empty() ? "-" : regime), ours(clock_of(d.time))});
+      row.insert(row.end(), {ours(d.time ? with_interval(d.time->ms) : "-"),
+                             ours(d.share_of_limit ? fmt::format("{:.0f} %", 100 * *d.share_of_limit) : "-")});
+      for (const std::string& name : baselines) {
+        const auto found = std::find_if(d.ratios.begin(), d.ratios.end(),
+                                        [&](const VendorRatio& ratio) { return ratio.baseline == name; });
+        row.push_back(ratio_cell(found == d.ratios.end() ? std::nullopt : std::optional(*found)));
+      }
+      if (with_default) row.push_back(ratio_cell(d.default_tf32));
+      row.push_back(d.ours ? foreign(tunables_of(*d.ours)) : ours("nothing valid", Tone::bad));
+      grid.rows.push_back(std::move(row));
     }
-    if (with_default) row.push_back(ratio_cell(d.default_tf32));
-    row.push_back(d.ours ? foreign(tunables_of(*d.ours)) : ours("nothing valid", Tone::bad));
-    grid.rows.push_back(std::move(row));
   });
   return grid;
 }
@@ -127,6 +143,46 @@ void add_winners(std::vector<Line>& lines, const Digest& d) {
   }
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+/// How the run-off's times came about, and what weakens them.
+void add_conditions(std::vector<Line>& lines, const Digest& d) {
+  if (const auto& c = d.record->conditions; c && !c->not_available.empty()) {
+    lines.push_back({ours("during the run-off: throttling, other processes: "), foreign(c->not_available)});
+  } else if (c) {
+    lines.push_back({ours("during the run-off: clocks held down by "),
+                     c->throttling.empty() ? ours("nothing") : foreign(joined(c->throttling)),
+                     ours(fmt::format(", {}, power limit {:.0f} W, MIG ",
+                                      counted(static_cast<std::uint64_t>(c->other_processes), "other process", "es"),
+                                      c->power_limit_w)),
+                     foreign(c->mig)});
+  }
+  if (const auto& again = d.record->best_again)
+    lines.push_back({ours("measured again on fresh inputs: "), foreign(again->id),
+                     ours(fmt::format(", {} ms", with_interval(again->time.ms)))});
+  for (const VariantRecord& variant : d.record->variants)
+    if (&variant == d.ours && variant.time->energy)
+      lines.push_back(
+          {ours(fmt::format("energy of a launch under load: {} mJ", with_interval(variant.time->energy->mj)))});
+  for (const std::string& warning : d.record->warnings)
+    lines.push_back({ours("warning: ", Tone::bad), foreign(warning)});
+}
+
+/// Where the search's time went, against what no order of its work could go below.
+void add_account(std::vector<Line>& lines, const Digest& d) {
+  if (!d.record->search_account || d.record->search_account->bound() <= 0) return;
+  const SearchAccount& a = *d.record->search_account;
+  lines.push_back({ours(fmt::format(
+      "search: {:.1f} s, {:.2f} times the {:.1f} s of max(compile CPU {:.1f} s / {}, GPU work); verify {:.1f}, measure "
+      "{:.1f}, waiting for compiles {:.1f}, loading {:.1f}, pauses {:.1f}, store {:.1f}, rest {:.1f}",
+      a.wall, a.wall / a.bound(), a.bound(), a.compile_cpu, a.jobs, a.verify, a.measure, a.compile_wait, a.load, a.idle,
+      a.store, a.other))});
+}
+
 void add_baselines(std::vector<Line>& lines, const Digest& d) {
   for (const BaselineRecord& baseline : d.record->baselines) {
     if (!baseline.best_of_its_name || !baseline.time) continue;
@@ -160,6 +216,8 @@ std::vector<Line> details_of(const Digest& d) {
   std::vector<Line> lines;
   add_winners(lines, d);
   add_baselines(lines, d);
+  add_conditions(lines, d);
+  add_account(lines, d);
   add_outcomes(lines, d);
   return lines;
 }
@@ -184,6 +242,8 @@ Section section_of(const RunResult& result) {
   Line origin{ours("tuner "), foreign(result.tool_version)};
   if (!result.started.empty()) origin.insert(origin.end(), {ours(", "), foreign(result.started)});
   section.facts.push_back(std::move(origin));
+  if (result.measured && result.objective != "time")
+    section.facts.push_back({ours("best is what takes the least "), foreign(result.objective)});
   for (const std::string& warning : result.environment.warnings)
     section.facts.push_back({ours("warning: ", Tone::bad), foreign(warning)});
   if (result.interrupted) section.verdicts.push_back({ours("Interrupted: what was measured until then.", Tone::bad)});

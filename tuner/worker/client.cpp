@@ -117,8 +117,11 @@ class WorkerHandle : public Worker {
     return msg::environment(reply);
   }
 
-  void support(const CompiledUnit& verify, const CompiledUnit& baselines) override {
-    support_ = {{"op", "support"}, {"verify", msg::from(verify)}, {"baselines", msg::from(baselines)}};
+  void support(const CompiledUnit& verify, const CompiledUnit& baselines, const CompiledUnit& measure) override {
+    support_ = {{"op", "support"},
+                {"verify", msg::from(verify)},
+                {"baselines", msg::from(baselines)},
+                {"measure", msg::from(measure)}};
     Json reply;
     if (const auto failure = request(support_, reply)) throw EnvironmentError(failure->reason);
   }
@@ -164,8 +167,8 @@ class WorkerHandle : public Worker {
     return records;
   }
 
-  Expected<std::vector<TimeRecord>> run_off(const std::vector<Contestant>& contestants, const CudnnOptions& options,
-                                            const MeasureOptions& measure, int rounds) override {
+  Expected<RunOffTimes> run_off(const std::vector<Contestant>& contestants, const CudnnOptions& options,
+                                const std::vector<MeasureOptions>& regimes, int most_rounds) override {
     Json entries = Json::array();
     for (const Contestant& contestant : contestants) {
       if (contestant.variant)
@@ -177,17 +180,17 @@ class WorkerHandle : public Worker {
                            {"engine", contestant.engine},
                            {"knobs", contestant.knobs}});
     }
+    Json measures = Json::array();
+    for (const MeasureOptions& measure : regimes) measures.push_back(msg::from(measure));
     Json reply;
     const Json message{{"op", "run_off"},
                        {"contestants", std::move(entries)},
                        {"workspace_mib", options.workspace_mib},
                        {"deterministic", options.deterministic},
-                       {"measure", msg::from(measure)},
-                       {"rounds", rounds}};
+                       {"measures", std::move(measures)},
+                       {"rounds", most_rounds}};
     if (const auto failure = request(message, reply)) return *failure;
-    std::vector<TimeRecord> times;
-    for (const Json& time : reply.at("times")) times.push_back(msg::time_record(time));
-    return times;
+    return msg::run_off_times(reply);
   }
 
  private:

@@ -34,6 +34,8 @@ void visit_environment(Environment& environment, Visitor&& visit) {
   visit("power_limit_w", environment.power_limit_w);
   visit("sm_clock_mhz_now", environment.sm_clock_mhz_now);
   visit("other_processes", environment.other_processes);
+  visit("mig", environment.mig);
+  visit("energy_counter", environment.energy_counter);
   visit("warnings", environment.warnings);
 }
 
@@ -131,7 +133,10 @@ Json from(const MeasureOptions& value) {
             {"max_samples", value.max_samples},
             {"max_seconds", value.max_seconds},
             {"cut_factor", value.cut_factor},
-            {"settle_seconds", value.settle_seconds}};
+            {"settle_seconds", value.settle_seconds},
+            {"rest", value.rest},
+            {"expected_mhz", value.expected_mhz},
+            {"energy_windows", value.energy_windows}};
   if (value.best_ms) json["best_ms"] = *value.best_ms;
   return json;
 }
@@ -145,26 +150,74 @@ MeasureOptions measure_options(const Json& json) {
   json.at("max_seconds").get_to(value.max_seconds);
   json.at("cut_factor").get_to(value.cut_factor);
   json.at("settle_seconds").get_to(value.settle_seconds);
+  json.at("rest").get_to(value.rest);
+  json.at("expected_mhz").get_to(value.expected_mhz);
+  json.at("energy_windows").get_to(value.energy_windows);
   if (json.contains("best_ms")) value.best_ms = json["best_ms"].get<double>();
   return value;
 }
 
+Json from(const Interval& value) {
+  return {{"median", number(value.median)}, {"low", number(value.low)}, {"high", number(value.high)}};
+}
+
+Interval interval(const Json& json) {
+  return {number(json.at("median")), number(json.at("low")), number(json.at("high"))};
+}
+
 Json from(const TimeRecord& value) {
-  return {{"median", number(value.ms.median)},
-          {"low", number(value.ms.low)},
-          {"high", number(value.ms.high)},
-          {"samples", value.samples},
-          {"l2", value.l2},
-          {"regime", value.regime}};
+  Json json{{"ms", from(value.ms)},
+            {"samples", value.samples},
+            {"l2", value.l2},
+            {"regime", value.regime},
+            {"clock_mhz", from(value.clock_mhz)},
+            {"dropped", value.dropped},
+            {"interleaved", value.interleaved},
+            {"throttling", value.throttling}};
+  if (value.energy) json["energy"] = {{"mj", from(value.energy->mj)}, {"samples", value.energy->samples}};
+  return json;
 }
 
 TimeRecord time_record(const Json& json) {
   TimeRecord value;
-  value.ms = {number(json.at("median")), number(json.at("low")), number(json.at("high"))};
+  value.ms = interval(json.at("ms"));
   json.at("samples").get_to(value.samples);
   json.at("l2").get_to(value.l2);
   json.at("regime").get_to(value.regime);
+  value.clock_mhz = interval(json.at("clock_mhz"));
+  json.at("dropped").get_to(value.dropped);
+  json.at("interleaved").get_to(value.interleaved);
+  json.at("throttling").get_to(value.throttling);
+  if (json.contains("energy"))
+    value.energy = {interval(json["energy"].at("mj")), json["energy"].at("samples").get<std::vector<double>>()};
   return value;
+}
+
+Json from(const Conditions& value) {
+  return {{"power_limit_w", value.power_limit_w},
+          {"mig", value.mig},
+          {"other_processes", value.other_processes},
+          {"throttling", value.throttling},
+          {"not_available", value.not_available}};
+}
+
+Conditions conditions(const Json& json) {
+  Conditions value;
+  json.at("power_limit_w").get_to(value.power_limit_w);
+  json.at("mig").get_to(value.mig);
+  json.at("other_processes").get_to(value.other_processes);
+  json.at("throttling").get_to(value.throttling);
+  json.at("not_available").get_to(value.not_available);
+  return value;
+}
+
+Json from(const Spent& value) {
+  return {{"load", value.load}, {"verify", value.verify}, {"measure", value.measure}, {"idle", value.idle}};
+}
+
+Spent spent(const Json& json) {
+  return {json.at("load").get<double>(), json.at("verify").get<double>(), json.at("measure").get<double>(),
+          json.at("idle").get<double>()};
 }
 
 Json from(const std::optional<Errors>& value) {
@@ -178,11 +231,8 @@ std::optional<Errors> errors(const Json& json) {
 }
 
 Json from(const Evaluation& value) {
-  Json json{{"outcome", to_string(value.outcome)},
-            {"reason", value.reason},
-            {"log", value.log},
-            {"errors", from(value.errors)},
-            {"prepare_ms", value.prepare_ms}};
+  Json json{{"outcome", to_string(value.outcome)}, {"reason", value.reason},         {"log", value.log},
+            {"errors", from(value.errors)},        {"prepare_ms", value.prepare_ms}, {"spent", from(value.spent)}};
   if (value.time) json["time"] = from(*value.time);
   return json;
 }
@@ -194,6 +244,7 @@ Evaluation evaluation(const Json& json) {
   json.at("log").get_to(value.log);
   value.errors = errors(json.at("errors"));
   json.at("prepare_ms").get_to(value.prepare_ms);
+  value.spent = spent(json.at("spent"));
   if (json.contains("time")) value.time = time_record(json["time"]);
   return value;
 }
@@ -229,6 +280,29 @@ BaselineRecord baseline_record(const Json& json) {
 
 Json from(const Failure& value) {
   return {{"outcome", to_string(value.outcome)}, {"reason", value.reason}, {"log", value.log}};
+}
+
+Json from(const RunOffTimes& value) {
+  Json entries = Json::array();
+  for (const RunOffTimes::Entry& entry : value.entries) {
+    Json times = Json::array();
+    for (const TimeRecord& time : entry.times) times.push_back(from(time));
+    Json json{{"times", std::move(times)}};
+    if (entry.failure) json["why_not"] = from(*entry.failure);
+    entries.push_back(std::move(json));
+  }
+  return {{"entries", std::move(entries)}, {"conditions", from(value.conditions)}};
+}
+
+RunOffTimes run_off_times(const Json& json) {
+  RunOffTimes value;
+  for (const Json& entry : json.at("entries")) {
+    RunOffTimes::Entry& read = value.entries.emplace_back();
+    for (const Json& time : entry.at("times")) read.times.push_back(time_record(time));
+    if (entry.contains("why_not")) read.failure = failure(entry["why_not"]);
+  }
+  value.conditions = conditions(json.at("conditions"));
+  return value;
 }
 
 Failure failure(const Json& json) {

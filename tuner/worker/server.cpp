@@ -9,6 +9,7 @@
 #include "tuner/device/cuda_device.h"
 #include "tuner/device/host_device.h"
 #include "tuner/family/family.h"
+#include "tuner/measure/probe.h"
 #include "tuner/worker/channel.h"
 #include "tuner/worker/messages.h"
 #include "tuner/worker/worker.h"
@@ -30,6 +31,18 @@ Problem tail_of(Problem problem) {
   problem.length = std::min(kShort, problem.length);
   return illegal(problem) ? whole : problem;
 }
+
+/// Wall seconds since it was made or last asked.
+class Lap {
+ public:
+  double seconds() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
 
 std::unique_ptr<Device> open_device(const std::string& name) {
   if (name.rfind("host", 0) == 0) {
@@ -80,6 +93,11 @@ class Server {
   Json support(const Json& request) {
     verify_unit_ = msg::unit(request.at("verify"));
     baseline_unit_ = msg::unit(request.at("baselines"));
+    if (auto* const cuda = dynamic_cast<CudaDevice*>(device_.get())) {
+      auto probe = Probe::load(*cuda, msg::unit(request.at("measure")));
+      if (!probe) return {{"failure", msg::from(note(probe.failure()))}};
+      probe_ = std::move(*probe);
+    }
     return Json::object();
   }
 
@@ -154,13 +172,19 @@ class Server {
       return evaluation;
     };
     std::optional<Timing> timing;
+    Lap lap;
     const auto time = [&]() -> std::optional<Failure> {
-      auto measured = measure(*device_, runnable, *options);
+      evaluation.spent.verify += lap.seconds();
+      auto measured = measure(*device_, runnable, *options, probe_.get());
+      evaluation.spent.measure += lap.seconds();
       if (!measured) return measured.failure();
+      evaluation.spent.idle += measured->idle_seconds;
+      evaluation.spent.measure -= measured->idle_seconds;
       timing = std::move(*measured);
       return std::nullopt;
     };
     const auto proof = options ? prove(*verifier_, runnable, time) : prove(*verifier_, runnable);
+    evaluation.spent.verify += lap.seconds();
     if (!proof) return fill(proof.failure());
     if (repeatable) *repeatable = proof->repeatable;
     if (demand_repeatable && !proof->repeatable)
@@ -180,15 +204,26 @@ class Server {
   Evaluation evaluate(const Json& request) {
     const Variant variant = msg::variant(request.at("variant"));
     const CompiledUnit unit = msg::unit(request.at("unit"));
+    Lap lap;
     const auto made = runnable_of(variant, unit, context_);
+    const double loading = lap.seconds();
     const auto failure = made ? fails_on_tail(variant, unit) : std::optional(made.failure());
-    if (failure) return failed_evaluation(note(*failure));
-    const bool deterministic = find_family(variant.family)->build(context_, variant.tunables).deterministic;
-    if (!request.contains("measure")) return check_and_time(**made, nullptr, deterministic);
-    const MeasureOptions options = msg::measure_options(request["measure"]);
-    Evaluation evaluation = check_and_time(**made, &options, deterministic);
+    const double on_tail = lap.seconds();
+    std::optional<MeasureOptions> options;
+    if (request.contains("measure")) options = msg::measure_options(request["measure"]);
+    Evaluation evaluation;
+    if (failure) {
+      evaluation = failed_evaluation(note(*failure));
+    } else {
+      const bool deterministic = find_family(variant.family)->build(context_, variant.tunables).deterministic;
+      evaluation = check_and_time(**made, options ? &*options : nullptr, deterministic);
+    }
+    lap.seconds();
     if (evaluation.time)
       if (const auto prepare = measure_prepare(*device_, **made)) evaluation.prepare_ms = *prepare;
+    evaluation.spent.load += loading;
+    evaluation.spent.verify += on_tail;
+    evaluation.spent.measure += lap.seconds();
     return evaluation;
   }
 
@@ -268,16 +303,50 @@ class Server {
     for (Runnable* entrant : entrants)
       if (const auto bound = entrant->bind(verifier_->tensors()); !bound)
         return {{"failure", msg::from(note(bound.failure()))}};
-    const auto timings = measure_interleaved(*device_, entrants, msg::measure_options(request.at("measure")),
-                                             request.at("rounds").get<int>());
-    if (!timings) return {{"failure", msg::from(note(timings.failure()))}};
-    Json times = Json::array();
-    for (const Timing& timing : *timings) times.push_back(msg::from(record(timing)));
-    return {{"times", std::move(times)}};
+    RunOffTimes times;
+    times.entries.resize(entrants.size());
+    for (const Json& measure : request.at("measures")) {
+      const auto timings = measure_interleaved(*device_, entrants, msg::measure_options(measure),
+                                               request.at("rounds").get<int>(), probe_.get());
+      if (!timings) return {{"failure", msg::from(note(timings.failure()))}};
+      for (std::size_t i = 0; i < entrants.size(); ++i) {
+        const Timing& timing = (*timings)[i];
+        if (timing.failure && !times.entries[i].failure) times.entries[i].failure = timing.failure;
+        times.entries[i].times.push_back(record(timing));
+        times.entries[i].times.back().interleaved = true;
+      }
+    }
+    times.conditions = conditions(times);
+    return msg::from(times);
+  }
+
+  /// The machine's state while its times were taken.
+  Conditions conditions(const RunOffTimes& times) const {
+    Conditions conditions;
+    const auto* const cuda = dynamic_cast<const CudaDevice*>(device_.get());
+    if (!cuda) return conditions;
+    const NvmlFacts facts = cuda->sensors().facts();
+    conditions.power_limit_w = facts.power_limit_w;
+    conditions.mig = facts.mig;
+    conditions.other_processes = std::max(0, facts.processes - 1);  // one is this worker
+    if (!facts.missing.empty()) conditions.not_available = "not available: " + facts.missing;
+    for (const RunOffTimes::Entry& entry : times.entries)
+      for (const TimeRecord& time : entry.times)
+        for (const std::string& reason : time.throttling)
+          if (std::find(conditions.throttling.begin(), conditions.throttling.end(), reason) ==
+              conditions.throttling.end())
+            conditions.throttling.push_back(reason);
+    return conditions;
   }
 
   static TimeRecord record(const Timing& timing) {
-    return {timing.ms, timing.samples, std::string(to_string(timing.l2)), std::string(to_string(timing.regime))};
+    TimeRecord record{timing.ms, timing.samples, std::string(to_string(timing.l2)),
+                      std::string(to_string(timing.regime))};
+    record.clock_mhz = timing.clock_mhz;
+    record.dropped = timing.dropped;
+    record.throttling = throttling_in_words(timing.throttling);
+    if (timing.energy) record.energy = EnergyRecord{timing.energy->mj, timing.energy->samples};
+    return record;
   }
 
   const Failure& note(const Failure& failure) {
@@ -287,6 +356,7 @@ class Server {
 
   std::unique_ptr<Device> device_;
   std::optional<CompiledUnit> verify_unit_, baseline_unit_;
+  std::unique_ptr<Probe> probe_;
   BuildContext context_;
   BuildContext tail_context_;
   std::unique_ptr<Verifier> verifier_, tail_;

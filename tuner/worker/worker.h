@@ -27,6 +27,14 @@ struct WorkerOptions {
   bool (*interrupted)() = nullptr;  // asked when a signal ends a wait; true gives the request up
 };
 
+/// Wall seconds of a worker's parts of a request.
+struct Spent {
+  double load = 0;     // modules, buffers, packing
+  double verify = 0;   // running and comparing, before and after timing
+  double measure = 0;  // without pauses
+  double idle = 0;     // pauses, so that the clock recovers
+};
+
 /// What an evaluation of one variant brought.
 struct Evaluation {
   Outcome outcome = Outcome::unproven;
@@ -35,19 +43,30 @@ struct Evaluation {
   std::optional<Errors> errors;
   std::optional<TimeRecord> time;
   double prepare_ms = 0;  // the once-per-weights step, timed apart
+  Spent spent = {};
 };
 inline Evaluation failed_evaluation(const Failure& failure) {
   return {failure.outcome, failure.reason, failure.log, {}, {}, 0};
 }
+
+/// What a run-off brought: for each contestant its times by regime, in the order asked for, or why it was not timed.
+struct RunOffTimes {
+  struct Entry {
+    std::vector<TimeRecord> times;
+    std::optional<Failure> failure;
+  };
+  std::vector<Entry> entries;
+  Conditions conditions;
+};
 
 class Worker {
  public:
   virtual ~Worker() = default;
   /// Facts read off the device. Throws EnvironmentError when it cannot be used.
   virtual Environment environment() = 0;
-  /// The units that verification and baselines launch beside the kernels, compiled for this device. Needed on a GPU
-  /// before load(); a fresh worker gets them again by itself, as it gets the last load().
-  virtual void support(const CompiledUnit& verify, const CompiledUnit& baselines) = 0;
+  /// The units that verification, baselines and timing launch beside the kernels, compiled for this device. Needed on a
+  /// GPU before load(); a fresh worker gets them again by itself, as it gets the last load().
+  virtual void support(const CompiledUnit& verify, const CompiledUnit& baselines, const CompiledUnit& measure) = 0;
 
   /// Makes inputs and reference for a problem and class; later requests are about it. Returns the plain sum's error.
   virtual Expected<double> load(const BuildContext& context, Values values, std::uint64_t seed) = 0;
@@ -58,14 +77,13 @@ class Worker {
   /// Verifies and times every route of a baseline.
   virtual std::vector<BaselineRecord> baseline(const std::string& name, const CudnnOptions& options,
                                                const MeasureOptions& measure) = 0;
-  /// Times finalists and the named baselines' best routes in interleaved rounds.
+  /// Times finalists and the named baselines' best routes in interleaved rounds, once for each of `regimes`.
   struct Contestant {
     std::optional<std::pair<Variant, CompiledUnit>> variant;
     std::string baseline, route, engine, knobs;  // where it is not a variant
   };
-  virtual Expected<std::vector<TimeRecord>> run_off(const std::vector<Contestant>& contestants,
-                                                    const CudnnOptions& options, const MeasureOptions& measure,
-                                                    int rounds) = 0;
+  virtual Expected<RunOffTimes> run_off(const std::vector<Contestant>& contestants, const CudnnOptions& options,
+                                        const std::vector<MeasureOptions>& regimes, int most_rounds) = 0;
 };
 
 /// No GPU at all, as opposed to one that cannot be used: a run may go on offline.
