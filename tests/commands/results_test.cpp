@@ -1,6 +1,7 @@
 // inspect, report, compare and emit over a result that the program itself wrote without a GPU.
 #include <gmock/gmock.h>
 
+#include "kernels/common/geometry.h"
 #include "tests/commands/program.h"
 #include "tuner/core/hash.h"
 #include "tuner/core/json.h"
@@ -47,6 +48,12 @@ TEST_F(Results, InspectWritesSourcePtxCubinLogAndFacts) {
   EXPECT_EQ(sha256(content("look/kernel.cubin")), variant()["cubin_sha256"]);
   EXPECT_THAT(content("look/compile.log"), HasSubstr("registers"));
   EXPECT_NE(content("look/kernel.sass"), "");
+  const Json launches = Json::parse(content("look/launches.json"));
+  const Json& run = launches.at("launches").back();
+  EXPECT_EQ(run.at("step"), "run");
+  EXPECT_THAT(content("look/kernel.ptx"), HasSubstr(run.at("symbol").get<std::string>()));
+  EXPECT_EQ(run.at("arguments").get<std::string>().size(), 2 * sizeof(ct1d::RunArguments));
+  EXPECT_EQ(run.at("pointers").at("y"), offsetof(ct1d::RunArguments, y));
   const std::string facts = content("look/facts.txt");
   EXPECT_THAT(facts, HasSubstr(id()));
   EXPECT_THAT(facts, HasSubstr("registers " + variant()["registers"].dump()));

@@ -191,6 +191,12 @@ class CommandLine {
     sub->add_option("RESULT", inspect_.result, "result.json")->required();
     sub->add_option("VARIANT", inspect_.variant, "Variant id or a unique prefix")->required();
     sub->add_flag("--run", inspect_.run, "Also run it alone");
+    sub->add_option("--l2", inspect_.l2, "With --run: cold | warm")
+        ->option_text(" ")
+        ->check(CLI::IsMember({"cold", "warm"}));
+    sub->add_option("--regime", inspect_.regime, "With --run: burst | sustained")
+        ->option_text(" ")
+        ->check(CLI::IsMember({"burst", "sustained"}));
     sub->add_option("-o,--out", inspect_.out, "Folder (default: the variant's id)")->option_text("DIR");
     on(sub, [this](const Settings& settings) { return inspect(inspect_, settings); });
   }

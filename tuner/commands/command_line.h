@@ -55,6 +55,8 @@ struct InspectOptions {
   std::filesystem::path result;
   std::string variant;
   bool run = false;
+  std::string l2 = "cold";  // of the run's timing
+  std::string regime = "burst";
   std::filesystem::path out;
 };
 

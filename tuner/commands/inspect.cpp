@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 
 #include "tuner/commands/command_line.h"
 #include "tuner/commands/host_proof.h"
@@ -9,6 +12,7 @@
 #include "tuner/commands/target.h"
 #include "tuner/core/file.h"
 #include "tuner/core/hash.h"
+#include "tuner/core/json.h"
 #include "tuner/core/result.h"
 #include "tuner/family/checks.h"
 #include "tuner/jit/process.h"
@@ -60,6 +64,59 @@ std::string facts_text(const Found& found, const CompiledUnit& unit, const Progr
   return text;
 }
 
+Json launch_json(const char* step, const Launch& launch, const CompiledUnit& unit, const std::string& arguments,
+                 const Json& pointers) {
+  const ct1d::LaunchShape& shape = launch.shape;
+  const std::string* symbol = unit.symbol(launch.kernel);
+  return {{"step", step},
+          {"kernel", launch.kernel},
+          {"symbol", symbol ? Json(*symbol) : Json()},
+          {"grid", {shape.grid_x, shape.grid_y, shape.grid_z}},
+          {"block", {shape.block_x, shape.block_y, shape.block_z}},
+          {"cluster_x", shape.cluster_x},
+          {"shared_bytes", shape.shared_bytes},
+          {"arguments", arguments},
+          {"pointers", pointers}};
+}
+
+template <class Arguments>
+std::string hex_of(const Arguments& arguments) {
+  std::array<unsigned char, sizeof arguments> bytes;
+  std::memcpy(bytes.data(), &arguments, bytes.size());
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+/// All that another program needs to launch the cubin: kernels in order, and the one argument of each as bytes, in
+/// which its pointers are null and stand at the offsets named.
+std::string launches_text(const Problem& problem, const Program& program, const CompiledUnit& unit) {
+  ct1d::RunArguments run{};
+  ct1d::PrepareArguments prepare{};
+  run.geometry = prepare.geometry = problem.geometry();
+  const Json run_pointers{{"x", offsetof(ct1d::RunArguments, x)},
+                          {program.packed_bytes > 0 ? "packed" : "w", offsetof(ct1d::RunArguments, weights)},
+                          {"bias", offsetof(ct1d::RunArguments, bias)},
+                          {"y", offsetof(ct1d::RunArguments, y)},
+                          {"workspace", offsetof(ct1d::RunArguments, workspace)}};
+  const Json prepare_pointers{{"w", offsetof(ct1d::PrepareArguments, w)},
+                              {"packed", offsetof(ct1d::PrepareArguments, packed)}};
+  Json launches = Json::array();
+  for (const Launch& launch : program.prepare)
+    launches.push_back(launch_json("prepare", launch, unit, hex_of(prepare), prepare_pointers));
+  for (const Launch& launch : program.run)
+    launches.push_back(launch_json("run", launch, unit, hex_of(run), run_pointers));
+  return dump_json({{"schema_version", 1},
+                    {"launches", std::move(launches)},
+                    {"elements",
+                     {{"x", problem.x_count()},
+                      {"w", problem.w_count()},
+                      {"bias", problem.bias ? problem.out_channels : 0},
+                      {"y", problem.y_count()}}},
+                    {"packed_bytes", program.packed_bytes},
+                    {"workspace_bytes", program.workspace_bytes}});
+}
+
 /// The unit's source and, below it, each file of the kernels that it includes.
 std::string whole_source(const CompileUnit& unit) {
   std::string text = unit.source;
@@ -72,11 +129,13 @@ std::string whole_source(const CompileUnit& unit) {
 }
 
 Evaluation run_alone(const Found& found, const BuildContext& context, Target& target, const CompiledUnit& unit,
-                     const Settings& settings) {
+                     const InspectOptions& inspected, const Settings& settings) {
   if (target.measured()) {
     if (const auto loaded = target.worker->load(context, Values::normal, 1); !loaded)
       return failed_evaluation(loaded.failure());
-    const MeasureOptions options;
+    MeasureOptions options;
+    options.l2 = inspected.l2 == "warm" ? L2::warm : L2::cold;
+    options.regime = inspected.regime == "sustained" ? Regime::sustained : Regime::burst;
     return target.worker->evaluate(found.variant->variant, unit, &options);
   }
   HostProver prover(settings, job_count(0), 1);
@@ -119,20 +178,25 @@ int inspect(const InspectOptions& options, const Settings& settings) {
   if (const auto ptx = target.nvrtc->ptx(program.unit)) write_file_atomically(folder / "kernel.ptx", *ptx);
   write_file_atomically(folder / "kernel.cubin", read_file(unit->file));
   write_file_atomically(folder / "kernel.sass", disassemble(unit->file));
+  write_file_atomically(folder / "launches.json", launches_text(context.problem, program, *unit));
   const std::string facts = facts_text(found, *unit, program);
   write_file_atomically(folder / "facts.txt", facts);
-  fmt::print("{}Written: {}/ source.cu kernel.ptx kernel.cubin kernel.sass compile.log facts.txt\n", facts,
-             folder.string());
+  fmt::print("{}Written: {}/ source.cu kernel.ptx kernel.cubin kernel.sass launches.json compile.log facts.txt\n",
+             facts, folder.string());
   fmt::print("Profile: ncu --target-processes all --set full --clock-control none tuner inspect {} {} --run\n",
              options.result.string(), found.variant->id);
   if (!options.run) return 0;
-  const Evaluation evaluation = run_alone(found, context, target, *unit, settings);
+  const Evaluation evaluation = run_alone(found, context, target, *unit, options, settings);
   fmt::print("Run on {}: {} {}", target.measured() ? target.environment.device.name : "the CPU (a cut problem)",
              to_string(evaluation.outcome), evaluation.reason);
   if (evaluation.errors)
     fmt::print("; largest error over bound: element {:.3g}, row {:.3g}", evaluation.errors->element,
                evaluation.errors->row);
-  if (evaluation.time) fmt::print("; median {:.4g} ms", evaluation.time->ms.median);
+  if (const auto& time = evaluation.time) {
+    fmt::print("; median {:.6g} ms, 95 % [{:.6g}, {:.6g}], {} samples, L2 {}, {}", time->ms.median, time->ms.low,
+               time->ms.high, time->samples.size(), time->l2, time->regime);
+    if (time->clock_mhz.median > 0) fmt::print(", SM clock {:.0f} MHz", time->clock_mhz.median);
+  }
   fmt::print("\n{}", evaluation.log);
   return evaluation.outcome == Outcome::ok ? 0 : 1;
 }

@@ -53,8 +53,8 @@ std::vector<std::string> timed_baselines(const ClassRecord& record) {
 std::optional<VendorRatio> ratio_to(const Digest& digest, const std::string& baseline, const std::string& regime) {
   if (!digest.time) return std::nullopt;
   for (const RatioRecord& ratio : digest.record->ratios) {
-    const bool first = ratio.regime.empty() || ratio.regime == digest.ours->time->regime;
-    if (ratio.baseline == baseline && ratio.quantity.empty() && (regime.empty() ? first : ratio.regime == regime))
+    const std::string& of = ratio.regime.empty() ? digest.ours->time->regime : ratio.regime;
+    if (ratio.baseline == baseline && ratio.quantity.empty() && of == digest.time->regime)
       return VendorRatio{baseline, {ratio.ratio, ratio.low, ratio.high}, true};
   }
   const BaselineRecord* route = best_route(*digest.record, baseline);
