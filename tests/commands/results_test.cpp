@@ -3,6 +3,7 @@
 
 #include "kernels/common/geometry.h"
 #include "tests/commands/program.h"
+#include "tuner/commands/target.h"
 #include "tuner/core/hash.h"
 #include "tuner/core/json.h"
 
@@ -100,6 +101,28 @@ TEST_F(Results, ReportHasThreeFormatsAndWritesThemToAFile) {
 TEST_F(Results, ComparedWithItselfNothingRegressed) {
   const Ended ended = run_to_end({"compare", result(), result()});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+}
+
+TEST_F(Results, CompareLiveNeedsTimesAndAGpu) {
+  const Ended unmeasured = run_to_end({"compare", "--live", result(), result()});
+  EXPECT_EQ(unmeasured.code, 2);
+  EXPECT_THAT(unmeasured.err, HasSubstr("measured on a GPU"));
+  const std::string measured = TUNER_SOURCE_DIR "/results/h200/seed/result.json";
+  const Ended none = run_to_end({"compare", "--live", measured, measured, "--class", "fp64"});
+  EXPECT_EQ(none.code, 2) << none.err;
+  if (nvidia_device_visible()) GTEST_SKIP() << "there is an NVIDIA device";
+  const Ended no_gpu = run_to_end({"compare", "--live", measured, measured});
+  EXPECT_EQ(no_gpu.code, 3) << no_gpu.err;
+  EXPECT_EQ(lines_of(no_gpu.err).size(), 1u) << no_gpu.err;
+  EXPECT_EQ(run_to_end({"compare", measured, measured, "--json", file("live.json")}).code, 2);
+}
+
+TEST_F(Results, CompareTakesOnlyTheProblemsAndClassesNamed) {
+  const std::string measured = TUNER_SOURCE_DIR "/results/h200/seed/result.json";
+  const Ended ended = run_to_end({"compare", measured, measured, "--class", "tf32", "--problem", "seed"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("0 of 1 comparison regressed"));
+  EXPECT_EQ(run_to_end({"compare", measured, measured, "--class", "fp16"}).code, 2);
 }
 
 TEST_F(Results, CompareFindsWorseCompileFactsAndLostCorrectness) {

@@ -6,6 +6,7 @@
 #include "baselines/baseline.h"
 #include "jit_fixture.h"
 #include "tuner/family/family.h"
+#include "tuner/measure/measure.h"
 #include "tuner/verify/verify.h"
 
 namespace tuner {
@@ -72,7 +73,7 @@ TEST_P(FamilyOnArch, CompilesAtItsDefaultWithoutSpills) {
 TEST_P(FamilyOnArch, SupportUnitsCompileToo) {
   const TemporaryFolder cache;
   const auto compiler = make_nvrtc_compiler(testing::nvrtc_options(cache.path(), GetParam().arch));
-  for (const CompileUnit& unit : {verify_unit(), baseline_unit()}) {
+  for (const CompileUnit& unit : {verify_unit(), baseline_unit(), measure_unit()}) {
     const auto compiled = compiler->compile(unit).get();
     ASSERT_TRUE(compiled) << compiled.failure().reason << "\n" << compiled.failure().log;
     for (const std::string& kernel : unit.kernels) EXPECT_NE(compiled->symbol(kernel), nullptr) << kernel;

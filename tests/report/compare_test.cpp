@@ -66,6 +66,19 @@ TEST(Compare, SlowerBeyondTheThresholdRegresses) {
   EXPECT_FALSE(compare(samples::measured(), now, generous).regressed());
 }
 
+TEST(Compare, EachRegimeOfBothIsCompared) {
+  const RunResult base = samples::in_two_regimes();
+  RunResult now = base;
+  fp32(now).variants[1].other_regimes[0].ms = {11, 10.9, 11.1};
+  const Comparison comparison = compare(base, now, {});
+  ASSERT_EQ(comparison.classes.size(), 2u);
+  EXPECT_EQ(comparison.classes[0].verdict, Verdict::same);
+  EXPECT_EQ(comparison.classes[1].regime, "sustained");
+  EXPECT_EQ(comparison.classes[1].verdict, Verdict::slower);
+  EXPECT_TRUE(comparison.regressed());
+  EXPECT_THAT(to_text(comparison, false), HasSubstr("fp32, sustained"));
+}
+
 TEST(Compare, AWideIntervalIsNoRegression) {
   RunResult now = samples::measured();
   best_time(now) = {9.3, 8.0, 10.0};

@@ -1,5 +1,6 @@
 #include "tuner/report/report.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 namespace tuner {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::TempDir;
 
 /// What python3's own parser reads in `xml`, printed by `program`, which finds the root element as `root`.
@@ -106,6 +108,30 @@ TEST(ReportTable, InterruptedRunSaysSo) {
   RunResult result = samples::measured();
   result.interrupted = true;
   EXPECT_NE(report_table({result}, false).find("\nInterrupted: what was measured until then.\n"), std::string::npos);
+}
+
+TEST(ReportTable, EachRegimeHasALineWithItsClockAndItsRatios) {
+  const std::string table = report_table({samples::in_two_regimes()}, false);
+  for (const char* words : {
+           "700 W, MIG off; L2 cold, burst; L2 cold, sustained",
+           "problem  class  regime     SM MHz  median ms [95 %]",
+           "seed     fp32   burst      1980    8.800 [8.790, 8.810]  70 %      1.136x [1.134, 1.139]",
+           "seed     fp32   sustained  1605    9.900 [9.800, 10.00]  63 %      1.414x [1.400, 1.430]",
+           "during the run-off: clocks held down by the software power cap, 2 other processes, power limit 700 W, MIG "
+           "off",
+           "measured again on fresh inputs: tiled-0000000002, 9.500 [9.400, 9.600] ms",
+           "energy of a launch under load: 4200. [4100., 4300.] mJ",
+           "warning: measured again, tiled-0000000002 took longer",
+           "search: 60.0 s, 1.20 times the 50.0 s of max(compile CPU 231.0 s / 16, GPU work)",
+       })
+    EXPECT_THAT(table, HasSubstr(words));
+  EXPECT_THAT(report_markdown({samples::in_two_regimes()}), HasSubstr("| <code>sustained</code> | 1605 |"));
+}
+
+TEST(ReportTable, WhereNvmlIsMissingTheTableSaysWhy) {
+  RunResult result = samples::in_two_regimes();
+  result.problems[0].classes[0].conditions = Conditions{0, "", 0, {}, "not available: libnvidia-ml.so.1 was not found"};
+  EXPECT_THAT(report_table({result}, false), HasSubstr("not available: libnvidia-ml.so.1 was not found"));
 }
 
 TEST(ReportTable, ColorMarksFasterGreenAndSlowerRedAndChangesNoText) {

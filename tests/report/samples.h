@@ -97,6 +97,26 @@ inline RunResult measured() {
   return result;
 }
 
+/// measured() with class fp32 timed under sustained load too, and what a run-off leaves beside its times.
+inline RunResult in_two_regimes() {
+  RunResult result = measured();
+  result.environment.mig = "off";
+  result.problems[0].classes.pop_back();
+  ClassRecord& fp32 = result.problems[0].classes[0];
+  VariantRecord& best = fp32.variants[1];
+  best.time->clock_mhz = {1980, 1965, 1980};
+  best.time->energy = EnergyRecord{{4200, 4100, 4300}, {4200}};
+  best.other_regimes = {TimeRecord{{9.9, 9.8, 10}, {9.9}, "cold", "sustained", {1605, 1590, 1620}}};
+  fp32.baselines[0].other_regimes = {TimeRecord{{14, 13.9, 14.1}, {14}, "cold", "sustained"}};
+  for (RatioRecord& ratio : fp32.ratios) ratio.regime = "burst";
+  fp32.ratios.push_back({"cudnn", 1.414, 1.4, 1.43, "sustained"});
+  fp32.conditions = Conditions{700, "off", 2, {"the software power cap"}, {}};
+  fp32.best_again = AgainRecord{best.id, TimeRecord{{9.5, 9.4, 9.6}, {9.5}, "cold", "burst"}, false};
+  fp32.warnings = {"measured again, tiled-0000000002 took longer"};
+  fp32.search_account = SearchAccount{60, 1, 2, 20, 30, 3, 0.5, 3.5, 231, 16};
+  return result;
+}
+
 /// The same problem without a GPU: one variant proven, one not on the shortlist, one that spills.
 inline RunResult offline() {
   RunResult result = measured();

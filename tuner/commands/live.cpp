@@ -95,7 +95,6 @@ class Live {
   }
 
   int finish(bool color) {
-    if (comparison_.classes.empty()) throw UsageError("the results have no problem and class in common");
     if (options_.json)
       write_file_atomically(*options_.json, dump_json({{"schema_version", 1},
                                                        {"gpu", target_.environment.device.name},
@@ -144,14 +143,21 @@ class Live {
 
 int compare_live(const RunResult& base, const RunResult& now, const CompareCommand& options, const Settings& settings) {
   if (!base.measured || !now.measured) throw UsageError("--live needs two results that were measured on a GPU");
-  InterruptGuard guard;
-  Live live(options, settings);
+  struct Pair {
+    const ProblemRecord* problem;
+    const ClassRecord *base, *now;
+  };
+  std::vector<Pair> pairs;
   for (const ProblemRecord& problem : base.problems)
     for (const ProblemRecord& other : now.problems)
       if (problem.name == other.name && problem.problem == other.problem)
         for (const ClassRecord& record : problem.classes)
           if (const ClassRecord* match = find_class(other, record.accuracy))
-            live.add(problem, base, record, now, *match);
+            pairs.push_back({&problem, &record, match});
+  if (pairs.empty()) throw UsageError("the results have no problem and class in common");
+  InterruptGuard guard;
+  Live live(options, settings);
+  for (const Pair& pair : pairs) live.add(*pair.problem, base, *pair.base, now, *pair.now);
   return live.finish(settings.color);
 }
 

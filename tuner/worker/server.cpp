@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <utility>
 
 #include "baselines/baseline.h"
 #include "tuner/device/cuda_device.h"
