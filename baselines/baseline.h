@@ -16,6 +16,14 @@ struct BaselineOptions {
   /// layout. PyTorch sets no limit.
   std::size_t workspace_bytes = std::size_t{16} << 30;
   bool deterministic = false;
+  std::optional<std::string> only;  // routes of this name alone: the others cost time to enumerate
+};
+
+/// The part of a route that a note times: the library's work between conversions to its layout and back.
+class InnerRunnable : public Runnable {
+ public:
+  /// Turns what the last launch left in the library's layout into y, so that it can be checked.
+  virtual Expected<bool> deliver() = 0;
 };
 
 /// One way a library can compute the problem (an engine, an algorithm, a direction), ready to be verified and timed.
@@ -24,11 +32,16 @@ struct BaselineRoute {
   std::string engine;  // as the library names it: engine number and numerical notes; compute type and math mode
   std::string knobs;   // route, engine and knobs together identify a route within one baseline
   std::size_t workspace_bytes = 0;
+  /// Through the steps of the route, each step's operands once; what a library moves within a step is not known.
+  double traffic_bytes = 0;
   bool deterministic = true;
   /// Builds the library's plan at bind. What the library refuses then (or was refused before: the options, the class)
   /// is bind's Failure, so that every route leaves a record. Routes of one routes() call share one workspace: they run
   /// one after another on the device's stream.
   std::unique_ptr<Runnable> runnable;
+  /// Where x and y are converted: the same without conversions. Its time is a note beside the route's, never compared:
+  /// it starts and ends with other data than the problem's. Uses `runnable`, which must outlive it.
+  std::unique_ptr<InnerRunnable> inner;
 };
 
 class Baseline {

@@ -18,6 +18,10 @@ namespace tuner {
 /// Where the one axis lies in cuDNN's two. PyTorch puts it last (height 1).
 enum class Axis { width, height };
 
+/// Order of a tensor's elements in memory: (batch, channel, position) as PyTorch stores them, or (batch, position,
+/// channel), which cuDNN's tensor core engines prefer and x and y are converted to and from.
+enum class Memory { channels_first, channels_last };
+
 struct TensorShape {
   std::array<std::int64_t, 4> extents{};  // N C H W, or K C R S of the filter
   std::array<std::int64_t, 4> strides{};  // elements
@@ -29,12 +33,14 @@ struct ConvolutionPlan {
   bool backward_data = true;
   TensorShape image, filter, response;
   std::array<std::int64_t, 2> pre_padding{}, post_padding{}, stride{1, 1}, dilation{1, 1};
+  Memory memory = Memory::channels_first;
   bool packed = false;                         // the filter goes through `packing` first, once per weights
   ct1d::baseline::PermuteArguments packing{};  // without pointers
 };
 
-ConvolutionPlan plan_backward_data(const Problem& problem, Axis axis);
+ConvolutionPlan plan_backward_data(const Problem& problem, Axis axis, Memory memory = Memory::channels_first);
 /// Stride 1 only. A padding beyond dilation * (kernel_size - 1) crops x instead of padding it.
-Expected<ConvolutionPlan> plan_flipped_forward(const Problem& problem, Axis axis);
+Expected<ConvolutionPlan> plan_flipped_forward(const Problem& problem, Axis axis,
+                                               Memory memory = Memory::channels_first);
 
 }  // namespace tuner

@@ -1,13 +1,14 @@
 #include "baselines/cublas_library.h"
 
+#include <fmt/format.h>
+
 #if __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>
-#include <fmt/format.h>
 #include <library_types.h>
 
 #include <climits>
-#include <vector>
 
+#include "baselines/cublas_arithmetic.h"
 #include "baselines/library.h"
 
 namespace tuner {
@@ -37,12 +38,7 @@ struct Cublas {
 };
 
 Expected<Cublas> open_cublas() {
-  std::vector<std::string> names;
-  for (const int major : {CUDART_VERSION / 1000, CUDART_VERSION / 1000 == 13 ? 12 : 13}) {
-    names.push_back(fmt::format("libcublas.so.{}", major));
-    names.push_back(fmt::format("/usr/local/cuda/lib64/libcublas.so.{}", major));
-  }
-  auto opened = SharedLibrary::open("cuBLAS", names);
+  auto opened = SharedLibrary::open("cuBLAS", cublas_file_names("cublas"));
   if (!opened) return opened.failure();
   Cublas c{*opened, {}};
   const SharedLibrary& library = c.library;
@@ -67,29 +63,6 @@ const Expected<Cublas>& cublas() {
   return library;
 }
 
-struct Arithmetic {
-  cudaDataType_t element;  // of A and B
-  cudaDataType_t sum;      // of C
-  cublasComputeType_t compute;
-  const char* compute_name;
-  cublasMath_t math;
-};
-
-Arithmetic arithmetic_of(Accuracy accuracy) {
-  switch (accuracy) {
-    case Accuracy::tf32:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, "CUBLAS_COMPUTE_32F_FAST_TF32",
-              CUBLAS_TF32_TENSOR_OP_MATH};
-    case Accuracy::fp16:
-      return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, "CUBLAS_COMPUTE_32F", CUBLAS_DEFAULT_MATH};
-    case Accuracy::bf16:
-      return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, "CUBLAS_COMPUTE_32F", CUBLAS_DEFAULT_MATH};
-    case Accuracy::fp32:
-      break;
-  }
-  return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, "CUBLAS_COMPUTE_32F", CUBLAS_DEFAULT_MATH};
-}
-
 std::string math_name(cublasMath_t mode) {
   switch (mode) {
     case CUBLAS_DEFAULT_MATH:
@@ -105,7 +78,7 @@ std::string math_name(cublasMath_t mode) {
 
 class Handle : public CublasHandle {
  public:
-  Handle(const Cublas& library, Accuracy accuracy) : library_(library), arithmetic_(arithmetic_of(accuracy)) {}
+  Handle(const Cublas& library, Accuracy accuracy) : library_(library), arithmetic_(cublas_arithmetic(accuracy)) {}
   ~Handle() override {
     if (handle_) library_.destroy(handle_);
   }
@@ -148,7 +121,7 @@ class Handle : public CublasHandle {
   }
 
   const Cublas& library_;
-  Arithmetic arithmetic_;
+  CublasArithmetic arithmetic_;
   cublasHandle_t handle_ = nullptr;
   std::string mode_;
 };
@@ -184,3 +157,16 @@ Expected<std::unique_ptr<CublasHandle>> make_cublas_handle(cudaStream_t, Accurac
 
 }  // namespace tuner
 #endif
+
+namespace tuner {
+
+std::vector<std::string> cublas_file_names(std::string_view library) {
+  std::vector<std::string> names;
+  for (const int major : {CUDART_VERSION / 1000, CUDART_VERSION / 1000 == 13 ? 12 : 13}) {
+    names.push_back(fmt::format("lib{}.so.{}", library, major));
+    names.push_back(fmt::format("/usr/local/cuda/lib64/lib{}.so.{}", library, major));
+  }
+  return names;
+}
+
+}  // namespace tuner

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "baselines/cublas_library.h"
+#include "baselines/cublaslt_library.h"
 #include "baselines/route.h"
 #include "baselines/support_kernels.h"
 #include "tuner/device/cuda_device.h"
@@ -24,16 +25,23 @@ struct Session {
   Device& device;
   SharedWorkspace workspace;
   std::unique_ptr<Buffer> handle_workspace;
-  std::unique_ptr<CublasHandle> handle;  // destroyed before the memory it uses
+  std::shared_ptr<CublasHandle> handle;  // destroyed before the memory it uses
+  Expected<std::shared_ptr<CublasLt>> lt = Failure{};
   std::shared_ptr<SupportKernels> kernels;
 };
 
 class ShiftAdd : public Runnable {
  public:
-  ShiftAdd(std::shared_ptr<Session> session, const Problem& problem, Accuracy accuracy, ShiftAddPlan plan)
-      : session_(std::move(session)), problem_(problem), accuracy_(accuracy), plan_(std::move(plan)) {}
+  ShiftAdd(std::shared_ptr<Session> session, const Problem& problem, Accuracy accuracy, ShiftAddPlan plan,
+           std::shared_ptr<GemmCalls> calls, const std::string& engine)
+      : session_(std::move(session)),
+        problem_(problem),
+        accuracy_(accuracy),
+        plan_(std::move(plan)),
+        calls_(std::move(calls)),
+        name_(fmt::format("cublas_shift_add: {}, {}", plan_.route, engine)) {}
 
-  std::string name() const override { return "cublas_shift_add: " + plan_.route; }
+  std::string name() const override { return name_; }
   Work work() const override { return vendor_work(problem_, accuracy_, false); }
 
   Expected<bool> bind(const Tensors& tensors) override {
@@ -95,7 +103,7 @@ class ShiftAdd : public Runnable {
   Expected<bool> run(const GemmStep& step) {
     const void* weights = plan_.packed ? packed_->data() : tensors_.w;
     void* c = step.target == Destination::y ? static_cast<void*>(element_at(tensors_.y, step.c)) : workspace_at(step.c);
-    return session_->handle->gemm(step, element_at(tensors_.x, step.a), element_at(weights, step.b), c);
+    return calls_->gemm(step, element_at(tensors_.x, step.a), element_at(weights, step.b), c);
   }
 
   Expected<bool> run(const GatherStep& step) {
@@ -110,6 +118,8 @@ class ShiftAdd : public Runnable {
   Problem problem_;
   Accuracy accuracy_;
   ShiftAddPlan plan_;
+  std::shared_ptr<GemmCalls> calls_;
+  std::string name_;
   Tensors tensors_;
   std::shared_ptr<Buffer> workspace_;
   std::unique_ptr<Buffer> packed_;
@@ -129,10 +139,37 @@ Expected<std::shared_ptr<Session>> open_session(Device& device, Accuracy accurac
                                    session->handle_workspace->size());
   if (!handle) return handle.failure();
   session->handle = std::move(*handle);
+  session->lt =
+      make_cublaslt(cuda->stream(), accuracy, session->handle_workspace->data(), session->handle_workspace->size());
   auto loaded = SupportKernels::load(device, kernels);
   if (!loaded) return loaded.failure();
   session->kernels = *loaded;
   return session;
+}
+
+/// One plan by cuBLAS, which chooses its algorithms, then by those that cublasLt's heuristics name.
+void append_routes(std::vector<BaselineRoute>& routes, const std::shared_ptr<Session>& session, const Problem& problem,
+                   Accuracy accuracy, const ShiftAddPlan& plan) {
+  const auto append = [&](const std::string& engine, const std::string& knobs, std::size_t workspace,
+                          std::shared_ptr<GemmCalls> calls) {
+    BaselineRoute route;
+    route.route = plan.route;
+    route.engine = engine;
+    route.knobs = knobs;
+    route.workspace_bytes = plan.workspace_bytes + workspace;
+    route.traffic_bytes = traffic_bytes(plan, problem, accuracy);
+    route.runnable =
+        calls ? std::make_unique<ShiftAdd>(session, problem, accuracy, plan, std::move(calls), engine) : nullptr;
+    routes.push_back(std::move(route));
+  };
+  append(session->handle->mode(), {}, kHandleWorkspace, session->handle);
+  auto ways = session->lt ? (*session->lt)->ways(plan) : Expected<std::vector<CublasLtWay>>(session->lt.failure());
+  if (!ways) {
+    append("cublasLt", {}, 0, nullptr);
+    routes.back().runnable = make_refused("cublas_shift_add: " + plan.route + ", cublasLt", ways.failure());
+    return;
+  }
+  for (CublasLtWay& way : *ways) append(way.engine, way.knobs, way.workspace_bytes, std::move(way.calls));
 }
 
 class CublasShiftAdd : public Baseline {
@@ -162,12 +199,8 @@ class CublasShiftAdd : public Baseline {
         last = plan.failure();
         continue;
       }
-      BaselineRoute route;
-      route.route = plan->route;
-      route.engine = (*session)->handle->mode();
-      route.workspace_bytes = plan->workspace_bytes;
-      route.runnable = std::make_unique<ShiftAdd>(*session, problem, accuracy, std::move(*plan));
-      routes.push_back(std::move(route));
+      if (options.only && *options.only != plan->route) continue;
+      append_routes(routes, *session, problem, accuracy, *plan);
     }
     if (routes.empty()) return last;
     return routes;

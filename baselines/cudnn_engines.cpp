@@ -111,21 +111,19 @@ std::string refusal(const EngineChoice& choice, Accuracy accuracy, const Baselin
 std::vector<EngineChoice> ConvolutionGraph::engines(bool sweep_plain) const {
   std::vector<EngineChoice> found;
   std::set<std::string> seen;  // engine and knobs
-  std::set<std::int64_t> indices, plain;
+  std::set<std::int64_t> plain;
   const auto add = [&](EngineChoice choice) {
-    indices.insert(choice.index);
     if (!choice.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) plain.insert(choice.index);
     if (seen.insert(choice.engine + choice.knobs.substr(0, choice.knobs.find('('))).second)
       found.push_back(std::move(choice));
   };
   for (const auto& [mode, name] :
        {std::pair{CUDNN_HEUR_MODE_A, "heuristic A"}, std::pair{CUDNN_HEUR_MODE_B, "heuristic B"},
-        std::pair{CUDNN_HEUR_MODE_FALLBACK, "fallback"}})
+        std::pair{CUDNN_HEUR_MODE_INSTANT, "heuristic instant"}, std::pair{CUDNN_HEUR_MODE_FALLBACK, "fallback"}})
     for (EngineChoice& choice : from_heuristic(mode, name)) add(std::move(choice));
   const std::int64_t count = graph_->integer(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT);
   for (std::int64_t index = 0; index < count; ++index)
-    if (!indices.count(index))
-      if (auto choice = with_knobs(index, {}, "default")) add(std::move(*choice));
+    if (auto choice = with_knobs(index, {}, "default")) add(std::move(*choice));
   if (!sweep_plain) return found;
   for (const std::int64_t index : std::set(plain))
     for (const Knobs& knobs : knob_settings(index))

@@ -50,9 +50,9 @@ class ConvolutionGraph {
  public:
   ConvolutionGraph(std::shared_ptr<CudnnTarget> target, const ConvolutionPlan& plan, Element element, BiasWay bias);
 
-  /// Engines in the order of heuristics A, B and fallback, then the other engines with their default knobs; none twice.
-  /// `sweep_plain` adds every knob setting of the engines that use no tensor core: the heuristics take TF32 for granted
-  /// and name few settings of those that class fp32 is left with.
+  /// Engines as heuristics A, B, instant and fallback choose them, then every engine with its default knobs; none
+  /// twice. `sweep_plain` adds every knob setting of the engines that use no tensor core: the heuristics take TF32 for
+  /// granted and name few settings of those that class fp32 is left with.
   std::vector<EngineChoice> engines(bool sweep_plain) const;
   /// Builds the plan, which may compile kernels.
   CudnnDescriptor build(const EngineChoice& choice) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "baselines/elements.cuh"
+#include "baselines/transpose.cuh"
 
 namespace ct1d {
 namespace baseline {
@@ -67,6 +68,15 @@ __global__ void fill(const CT1D_GRID_CONSTANT FillArguments a) {
   }
 }
 
+/// The same bias for every channel of a channels-last y, contiguous: y[i] = bias[i mod channels]. Uses y, bias,
+/// channels and rows (the number of elements) alone.
+template <class Element>
+__global__ void fill_last(const CT1D_GRID_CONSTANT FillArguments a) {
+  const int64 step = static_cast<int64>(gridDim.x) * blockDim.x;
+  for (int64 i = static_cast<int64>(blockIdx.x) * blockDim.x + threadIdx.x; i < a.rows; i += step)
+    static_cast<Element*>(a.y)[i] = static_cast<const Element*>(a.bias)[i % a.channels];
+}
+
 template <class Element>
 __global__ void add_bias(const CT1D_GRID_CONSTANT AddBiasArguments a) {
   const int64 first = static_cast<int64>(blockIdx.x) * blockDim.x * kColumnsPerThread + threadIdx.x;
@@ -94,6 +104,39 @@ __global__ void gather(const CT1D_GRID_CONSTANT GatherArguments a) {
       if (t < a.length_out) store(y + t, gather_sum<Index>(a, columns, t) + bias);
     }
   }
+}
+
+/// Grid: x over tiles of channels, y over tiles of positions, z over batches; each in strides.
+template <class Tile, class Element, bool columns_along_x>
+__device__ inline void transpose_tiles(const TransposeArguments& a) {
+  __shared__ Element tile[Tile::kRows * Tile::kPitch];
+  const int64 row_tiles = Tile::blocks_of(a.rows, Tile::kRows);
+  const int64 column_tiles = Tile::blocks_of(a.columns, Tile::kColumns);
+  const int64 along_x = columns_along_x ? column_tiles : row_tiles,
+              along_y = columns_along_x ? row_tiles : column_tiles;
+  for (int64 batch = blockIdx.z; batch < a.batches; batch += gridDim.z) {
+    for (int64 y = blockIdx.y; y < along_y; y += gridDim.y) {
+      for (int64 x = blockIdx.x; x < along_x; x += gridDim.x) {
+        const int64 row = (columns_along_x ? y : x) * Tile::kRows, column = (columns_along_x ? x : y) * Tile::kColumns;
+        Tile::load(a, batch, row, column, static_cast<int>(threadIdx.x), tile);
+        __syncthreads();
+        Tile::store(a, batch, row, column, static_cast<int>(threadIdx.x), tile);
+        __syncthreads();  // before the next tile overwrites this one
+      }
+    }
+  }
+}
+
+template <class Element>
+__global__ void __launch_bounds__(kTransposeThreads, 6)
+    to_channels_last(const CT1D_GRID_CONSTANT TransposeArguments a) {
+  transpose_tiles<ToChannelsLast<Element>, Element, false>(a);
+}
+
+template <class Element>
+__global__ void __launch_bounds__(kTransposeThreads, 6)
+    to_channels_first(const CT1D_GRID_CONSTANT TransposeArguments a) {
+  transpose_tiles<ToChannelsFirst<Element>, Element, true>(a);
 }
 
 }  // namespace baseline

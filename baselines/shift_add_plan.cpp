@@ -201,6 +201,53 @@ Expected<ShiftAddPlan> plan_columns(const Problem& p, std::size_t tile_bytes) {
   return plan;
 }
 
+GemmShape gemm_shape(const GemmStep& s, Accuracy accuracy) {
+  const int64_t element = bytes_of(element_of(accuracy));
+  // y holds the class's elements; the workspace, and y in classes of fp32 elements, fp32.
+  const int64_t sum = s.target == Destination::workspace ? 4 : element;
+  const auto alignment = [](int64_t bytes) {
+    return static_cast<std::uint32_t>(bytes == 0 ? 256 : std::min<int64_t>(256, bytes & -bytes));
+  };
+  GemmShape shape;
+  shape.m = s.m, shape.n = s.n, shape.k = s.k;
+  shape.lda = s.lda, shape.ldb = s.ldb, shape.ldc = s.ldc;
+  shape.stride_a = s.stride_a, shape.stride_b = s.stride_b, shape.stride_c = s.stride_c;
+  shape.batch = s.batch;
+  shape.b_transposed = s.b_transposed;
+  shape.align_a = alignment(s.a * element);
+  shape.align_b = alignment(s.b * element);
+  shape.align_c = alignment(s.c * sum);
+  return shape;
+}
+
+std::set<GemmShape> gemm_shapes(const ShiftAddPlan& plan, Accuracy accuracy) {
+  std::set<GemmShape> shapes;
+  for (const ShiftAddStep& step : plan.steps)
+    if (const auto* gemm = std::get_if<GemmStep>(&step)) shapes.insert(gemm_shape(*gemm, accuracy));
+  return shapes;
+}
+
+double traffic_bytes(const ShiftAddPlan& plan, const Problem& p, Accuracy accuracy) {
+  const double element = bytes_of(element_of(accuracy));
+  const auto count = [](auto... extents) { return (1.0 * ... * static_cast<double>(extents)); };
+  const auto bytes_to = [&](Destination target) { return target == Destination::y ? element : 4.0; };
+  double bytes = 0;
+  for (const ShiftAddStep& step : plan.steps) {
+    if (const auto* fill = std::get_if<FillStep>(&step)) {
+      bytes += count(fill->rows, fill->left_end + p.length_out() - fill->right_begin) * bytes_to(fill->target);
+    } else if (const auto* gemm = std::get_if<GemmStep>(&step)) {
+      const int64_t weights = gemm->stride_b == 0 ? 1 : gemm->batch;
+      bytes += (count(gemm->batch, gemm->m, gemm->k) + count(weights, gemm->k, gemm->n)) * element;
+      bytes += count(gemm->batch, gemm->m, gemm->n, gemm->beta == 0 ? 1 : 2) * bytes_to(gemm->target);
+    } else {
+      const auto& gather = std::get<GatherStep>(step);
+      const double rows = count(gather.batches, gather.channels);
+      bytes += rows * (count(gather.kernel_size, gather.length) * 4.0 + count(p.length_out()) * element);
+    }
+  }
+  return bytes;
+}
+
 ct1d::baseline::GatherArguments gather_arguments(const Problem& p, const GatherStep& step) {
   ct1d::baseline::GatherArguments a{};
   a.batches = step.batches;

@@ -2,8 +2,10 @@
 // Pure arithmetic: no CUDA, no cuBLAS. Offsets, extents and strides are in elements.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -66,6 +68,24 @@ struct ShiftAddPlan {
   bool packed = false;                         // weights go through `packing` first, once per weights
   ct1d::baseline::PermuteArguments packing{};  // without pointers
 };
+
+/// What tells one product of a plan from another to a library that chooses algorithms: everything but where the data
+/// lies, of which only the alignment in bytes counts.
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  std::int64_t batch = 1;
+  bool b_transposed = false;
+  std::uint32_t align_a = 256, align_b = 256, align_c = 256;
+  auto operator<=>(const GemmShape&) const = default;
+};
+GemmShape gemm_shape(const GemmStep& step, Accuracy accuracy);
+/// Those of all products, none twice.
+std::set<GemmShape> gemm_shapes(const ShiftAddPlan& plan, Accuracy accuracy);
+
+/// Bytes through the steps of a plan, each step's operands once: what is added to is read and written.
+double traffic_bytes(const ShiftAddPlan& plan, const Problem& problem, Accuracy accuracy);
 
 enum class PackedOrder { in_out, out_in };  // each tap's matrix: (in, out) or (out, in) channels, last contiguous
 

@@ -84,7 +84,7 @@ TEST(Baselines, TellTheLibrarysVersionOrWhyThereIsNone) {
 TEST(Baselines, CarryTheSourcesOfTheirKernels) {
   const CompileUnit unit = baseline_unit();
   EXPECT_THAT(unit.source, HasSubstr("baselines/kernels.cuh"));
-  for (const char* file : {"baselines/kernels.cuh", "baselines/elements.cuh"})
+  for (const char* file : {"baselines/kernels.cuh", "baselines/elements.cuh", "baselines/transpose.cuh"})
     EXPECT_FALSE(embedded_source(file).empty());
   EXPECT_THAT(unit.kernels, ::testing::Contains("ct1d::baseline::gather<float, int>"));
 }

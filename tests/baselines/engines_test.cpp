@@ -66,6 +66,29 @@ TEST_F(Engines, BothDirectionsHaveEnginesForTheSeedProblemAndNoneTwice) {
   }
 }
 
+TEST_F(Engines, EveryEngineIsThereWithItsDefaultKnobs) {
+  const auto choices = engines(plan_backward_data(seed(), Axis::width));
+  std::set<std::int64_t> all, defaults;
+  for (const EngineChoice& choice : choices) {
+    all.insert(choice.index);
+    // A heuristic's choice that names no knob is the default too.
+    if (choice.knobs.front() == '(') defaults.insert(choice.index);
+  }
+  EXPECT_EQ(defaults, all);
+}
+
+TEST_F(Engines, ChannelsLastHasEnginesInEveryClassAndDirection) {
+  for (const Element element : {Element::f32, Element::f16, Element::bf16})
+    for (const ConvolutionPlan& plan : {plan_backward_data(seed(), Axis::width, Memory::channels_last),
+                                        *plan_flipped_forward(seed(), Axis::width, Memory::channels_last)}) {
+      const auto choices = engines(plan, element);
+      EXPECT_GT(allowed(choices, element == Element::f32 ? Accuracy::tf32 : Accuracy::fp16), 10) << plan.route;
+      if (element == Element::f32) {
+        EXPECT_GT(allowed(choices, Accuracy::fp32), 0) << plan.route;
+      }
+    }
+}
+
 TEST_F(Engines, ClassFp32AllowsNoTensorCores) {
   const auto choices = engines(plan_backward_data(seed(), Axis::width));
   const int fp32 = allowed(choices, Accuracy::fp32);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "tests/baselines/small_problems.h"
 
@@ -225,6 +226,45 @@ TEST(Columns, RefusesWhatOneChannelAlreadyExceeds) {
   const auto plan = plan_columns(problem(1, 2, 4, 3, 10), 100);
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.failure().reason, "one channel's columns take 120 bytes, more than the limit of 100");
+}
+
+TEST(GemmShape, TellsProductsApartByAlignmentNotByPlace) {
+  const auto plan = plan_gemm_per_tap(problem(2, 3, 4, 3, 100), Accuracy::fp32, PackedOrder::in_out, kGiB);
+  ASSERT_TRUE(plan);
+  // All taps have 100 columns of 102; y + 0, y + 4 and y + 8 bytes; weights of 48 bytes a tap.
+  const auto shapes = gemm_shapes(*plan, Accuracy::fp32);
+  ASSERT_EQ(shapes.size(), 3u);
+  std::set<std::uint32_t> alignments;
+  for (const GemmShape& shape : shapes) {
+    EXPECT_EQ(shape.m, 100);
+    EXPECT_EQ(shape.ldc, 102);
+    EXPECT_EQ(shape.align_a, 256u);
+    alignments.insert(shape.align_c);
+  }
+  EXPECT_EQ(alignments, (std::set<std::uint32_t>{4, 8, 256}));
+  GemmStep step;
+  step.a = step.c = 1;
+  EXPECT_EQ(gemm_shape(step, Accuracy::fp16).align_a, 2u);
+  EXPECT_EQ(gemm_shape(step, Accuracy::fp16).align_c, 2u);
+  step.target = Destination::workspace;
+  EXPECT_EQ(gemm_shape(step, Accuracy::fp16).align_c, 4u);
+  GemmStep elsewhere = step;
+  elsewhere.b = 1024;
+  elsewhere.beta = 1;
+  EXPECT_EQ(gemm_shape(elsewhere, Accuracy::fp16), gemm_shape(step, Accuracy::fp16));
+}
+
+TEST(Traffic, CountsEachStepsOperandsOnce) {
+  // Taps of 10, 10 and 10 columns: x (2 x 3 x 10) and weights (3 x 4) for each, y (2 x 4 x 10) written, then read and
+  // written twice; two columns of 8 rows filled.
+  const Problem p = problem(2, 3, 4, 3, 10);
+  const auto per_tap = plan_gemm_per_tap(p, Accuracy::fp32, PackedOrder::in_out, kGiB);
+  ASSERT_TRUE(per_tap);
+  EXPECT_EQ(traffic_bytes(*per_tap, p, Accuracy::fp32), 4.0 * (3 * (60 + 12) + 80 * 5 + 16));
+  // x and w once, columns (2 x 4 x 3 x 10) written and read in fp32, y (2 x 4 x 12) written.
+  const auto columns = plan_columns(p, kGiB);
+  ASSERT_TRUE(columns);
+  EXPECT_EQ(traffic_bytes(*columns, p, Accuracy::fp16), 2.0 * (60 + 36 + 96) + 4.0 * 2 * 240);
 }
 
 TEST(InverseModulo, UndoesMultiplication) {

@@ -34,8 +34,8 @@ def ms(time, interval=True):
 
 
 def timed(records, valid=("ok",)):
-    """Records that were timed and are right, fastest first."""
-    chosen = [r for r in records if r["outcome"] in valid and r.get("time_ms")]
+    """Records that were timed, are right and may be compared, fastest first."""
+    chosen = [r for r in records if r["outcome"] in valid and r.get("time_ms") and not r.get("not_comparable")]
     return sorted(chosen, key=lambda r: r["time_ms"]["median"])
 
 

@@ -273,14 +273,14 @@ class ClassRun {
       for (BaselineRecord& record : records) {
         const auto value = objective_of(record.time, objective());
         if (record.time) note_clock(*record.time);
-        if (record.status != "ok" || !value || (least && *value >= *least)) continue;
+        if (record.status != "ok" || record.not_comparable || !value || (least && *value >= *least)) continue;
         best = &record;
         least = value;
       }
       if (best) best->best_of_its_name = true;
       for (BaselineRecord& record : records) {
         session_.progress.detail(
-            fmt::format("  {} {} {}: {}{}", record.name, record.route, record.engine, record.status,
+            fmt::format("  {} {} {} {}: {}{}", record.name, record.route, record.engine, record.knobs, record.status,
                         record.time ? fmt::format(" {:.4g} ms", record.time->ms.median) : ", " + record.reason));
         record_.baselines.push_back(std::move(record));
       }

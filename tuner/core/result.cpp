@@ -228,7 +228,7 @@ bool names_something(const ClassRecord& record) {
     if (variant.id == record.best) return true;
   }
   for (const BaselineRecord& baseline : record.baselines) {
-    if (record.best == baseline.name || record.best.starts_with(baseline.name + ": ")) return true;
+    if (!baseline.not_comparable && record.best == baseline.name + ": " + baseline.route) return true;
   }
   return record.best.empty();
 }
@@ -251,6 +251,11 @@ RunResult read_result(const std::filesystem::path& path) {
   visit(reader, result);
   for (const ProblemRecord& problem : result.problems) {
     for (const ClassRecord& record : problem.classes) {
+      for (const BaselineRecord& baseline : record.baselines)
+        if (baseline.not_comparable && baseline.best_of_its_name)
+          root.at("problems")
+              .fail(fmt::format("{} cannot be the best of {}: it is not comparable", excerpt(baseline.route),
+                                excerpt(baseline.name)));
       if (!names_something(record))
         root.at("problems")
             .fail(fmt::format("best of {} {} is {}, which is neither a variant nor a baseline of it",

@@ -65,8 +65,10 @@ struct BaselineRecord {
   std::string engine;
   std::string knobs;
   std::size_t workspace_bytes = 0;
+  double traffic_bytes = 0;  // through the route's steps, each step's operands once; 0 where unknown
   bool deterministic = true;
-  std::string status;  // "ok", "not run", or the outcome's name
+  bool not_comparable = false;  // a note: never the best, in no ratio
+  std::string status;           // "ok", "not run", or the outcome's name
   std::string reason;
   std::optional<Errors> errors;
   std::optional<TimeRecord> time;

@@ -86,7 +86,9 @@ void visit(V& v, Of<BaselineRecord> auto& baseline) {
   v("engine", baseline.engine);
   v("knobs", baseline.knobs);
   v("workspace_bytes", baseline.workspace_bytes);
+  v.extra("traffic_bytes", baseline.traffic_bytes);
   v("deterministic", baseline.deterministic);
+  v.extra("not_comparable", baseline.not_comparable);
   v.status("outcome", baseline.status);
   v.extra("reason", baseline.reason);
   v("errors", baseline.errors);

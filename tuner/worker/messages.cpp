@@ -255,7 +255,9 @@ Json from(const BaselineRecord& value) {
             {"engine", value.engine},
             {"knobs", value.knobs},
             {"workspace_bytes", value.workspace_bytes},
+            {"traffic_bytes", value.traffic_bytes},
             {"deterministic", value.deterministic},
+            {"not_comparable", value.not_comparable},
             {"status", value.status},
             {"reason", value.reason},
             {"errors", from(value.errors)}};
@@ -270,7 +272,9 @@ BaselineRecord baseline_record(const Json& json) {
   json.at("engine").get_to(value.engine);
   json.at("knobs").get_to(value.knobs);
   json.at("workspace_bytes").get_to(value.workspace_bytes);
+  json.at("traffic_bytes").get_to(value.traffic_bytes);
   json.at("deterministic").get_to(value.deterministic);
+  json.at("not_comparable").get_to(value.not_comparable);
   json.at("status").get_to(value.status);
   json.at("reason").get_to(value.reason);
   value.errors = errors(json.at("errors"));

@@ -246,7 +246,7 @@ class Server {
   Json baseline(const Json& request) {
     const auto name = request.at("name").get<std::string>();
     Json records = Json::array();
-    const auto routes = routes_of(name, baseline_options(request));
+    auto routes = routes_of(name, baseline_options(request));
     if (!routes) {
       BaselineRecord record;
       record.name = name;
@@ -256,12 +256,16 @@ class Server {
       return records;
     }
     // A library has hundreds of routes: those certain to be slower than the best so far are cut as variants are.
-    MeasureOptions options = msg::measure_options(request.at("measure"));
+    MeasureOptions options = msg::measure_options(request.at("measure")), for_notes = options;
     const bool deterministic = baseline_options(request).deterministic;
-    for (const BaselineRoute& route : *routes) {
-      BaselineRecord record{
-          name, route.route, route.engine, route.knobs, route.workspace_bytes, route.deterministic, {},
-          {},   {},          {},           false};
+    for (BaselineRoute& route : *routes) {
+      BaselineRecord record;
+      record.name = name;
+      record.route = route.route;
+      record.engine = route.engine;
+      record.knobs = route.knobs;
+      record.workspace_bytes = route.workspace_bytes;
+      record.traffic_bytes = route.traffic_bytes;
       bool repeatable = true;
       const Evaluation evaluation = check_and_time(*route.runnable, &options, deterministic, &repeatable);
       record.deterministic = route.deterministic && repeatable;
@@ -272,14 +276,44 @@ class Server {
       if (evaluation.outcome == Outcome::ok && evaluation.time)
         options.best_ms = std::min(options.best_ms.value_or(evaluation.time->ms.median), evaluation.time->ms.median);
       records.push_back(msg::from(record));
+      if (route.inner && evaluation.time && !poisoned_)
+        records.push_back(msg::from(note_beside(*route.inner, *route.runnable, record, for_notes)));
+      route.inner.reset();
+      route.runnable.reset();  // its plan, packed weights and share of the workspace: the next may need more
       if (poisoned_) break;
     }
     return records;
   }
 
+  /// A right route's work between its conversions, timed in the same way; what it computed is checked afterwards.
+  BaselineRecord note_beside(InnerRunnable& inner, Runnable& whole, BaselineRecord record, MeasureOptions& options) {
+    record.route += ", conversions not counted";
+    record.not_comparable = true;
+    record.traffic_bytes = 0;
+    record.time.reset();
+    const auto timing = [&]() -> Expected<Timing> {
+      if (auto bound = inner.bind(verifier_->tensors()); !bound) return bound.failure();
+      auto timed = measure(*device_, inner, options, probe_.get());
+      if (!timed) return timed.failure();
+      if (auto delivered = inner.deliver(); !delivered) return delivered.failure();
+      if (auto errors = verifier_->check_again(whole); !errors) return errors.failure();
+      return timed;
+    }();
+    if (!timing) {
+      record.status = to_string(note(timing.failure()).outcome);
+      record.reason = timing.failure().reason;
+      return record;
+    }
+    record.status = to_string(timing->cut ? Outcome::cut : Outcome::ok);
+    record.reason.clear();
+    record.time = this->record(*timing);
+    if (!timing->cut) options.best_ms = std::min(options.best_ms.value_or(timing->ms.median), timing->ms.median);
+    return record;
+  }
+
   Json run_off(const Json& request) {
     std::vector<std::unique_ptr<Runnable>> owned;
-    std::map<std::string, std::vector<BaselineRoute>> routes;
+    std::map<std::pair<std::string, std::string>, std::vector<BaselineRoute>> routes;  // by baseline and route
     std::vector<Runnable*> entrants;
     for (const Json& contestant : request.at("contestants")) {
       if (contestant.contains("variant")) {
@@ -289,12 +323,15 @@ class Server {
         entrants.push_back(owned.back().get());
       } else {
         const auto name = contestant.at("baseline").get<std::string>();
-        if (!routes.count(name)) {
-          auto found = routes_of(name, baseline_options(request));
+        BaselineOptions options = baseline_options(request);
+        options.only = contestant.at("route").get<std::string>();
+        std::vector<BaselineRoute>& offered = routes[{name, *options.only}];
+        if (offered.empty()) {
+          auto found = routes_of(name, options);
           if (!found) return {{"failure", msg::from(note(found.failure()))}};
-          routes[name] = std::move(*found);
+          offered = std::move(*found);
         }
-        for (BaselineRoute& route : routes[name])
+        for (BaselineRoute& route : offered)
           if (route.route == contestant.at("route") && route.engine == contestant.at("engine") &&
               route.knobs == contestant.at("knobs"))
             entrants.push_back(route.runnable.get());
