@@ -355,6 +355,10 @@ class Server {
         times.entries[i].times.back().interleaved = true;
       }
     }
+    for (std::size_t i = 0; i < entrants.size(); ++i)
+      if (!times.entries[i].failure)
+        if (const auto right = prove_again(*verifier_, *entrants[i]); !right)
+          times.entries[i].failure = note(right.failure());
     times.conditions = conditions(times);
     return msg::from(times);
   }
