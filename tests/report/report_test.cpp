@@ -120,7 +120,7 @@ TEST(ReportTable, EachRegimeHasALineWithItsClockAndItsRatios) {
            "during the run-off: clocks held down by the software power cap, 2 other processes, power limit 700 W, MIG "
            "off",
            "measured again on fresh inputs: tiled-0000000002, 9.500 [9.400, 9.600] ms",
-           "energy of a launch under load: 4200. [4100., 4300.] mJ",
+           "energy of a launch under load: 4200.0 [4100.0, 4300.0] mJ",
            "warning: measured again, tiled-0000000002 took longer",
            "search: 60.0 s, 1.20 times the 50.0 s of max(compile CPU 231.0 s / 16, GPU work)",
        })
