@@ -81,6 +81,8 @@ TEST(Config, EveryKeyArrivesWhereItBelongs) {
   EXPECT_THAT(config.baselines, ElementsAre("cublas_shift_add"));
   EXPECT_EQ(config.cudnn.workspace_mib, 0);
   EXPECT_TRUE(config.cudnn.deterministic);
+  EXPECT_EQ(config.compile.seconds, 0.5);
+  EXPECT_EQ(config.compile.memory_mib, 64);
   EXPECT_EQ(config.jobs, 3);
   EXPECT_EQ(config.out, "/tmp/x");
 }

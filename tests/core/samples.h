@@ -133,6 +133,9 @@ inline std::vector<BadConfig> bad_configs() {
       {config_with(R"("measure": {"cut_factor": 0.5})"), "$.measure.cut_factor", "from 1"},
       {config_with(R"("baselines": ["cudnn", "cudnn"])"), "$.baselines[1]", "each value once"},
       {config_with(R"("baselines": ["mkl"])"), "$.baselines[0]", "'cudnn' or 'cublas_shift_add'"},
+      {config_with(R"("compile": {"minutes": 1})"), "$.compile.minutes", "seconds"},
+      {config_with(R"("compile": {"seconds": 0})"), "$.compile.seconds", "0"},
+      {config_with(R"("compile": {"memory_mib": 63})"), "$.compile.memory_mib", "64"},
       {config_with(R"("baseline_options": {"cublas": {}})"), "$.baseline_options.cublas", "cudnn"},
       {config_with(R"("baseline_options": {"cudnn": {"deterministic": "yes"}})"),
        "$.baseline_options.cudnn.deterministic", "true or false"},
@@ -157,6 +160,7 @@ inline std::vector<std::string> good_configs() {
         "measure": {"l2": "warm", "regime": ["burst", "sustained"], "half_width": 0.01, "max_samples": 50,
                     "max_seconds": 1, "cut_factor": 1},
         "baselines": ["cublas_shift_add"], "baseline_options": {"cudnn": {"workspace_mib": 0, "deterministic": true}},
+        "compile": {"seconds": 0.5, "memory_mib": 64},
         "jobs": 3, "out": "/tmp/x")"),
   };
 }

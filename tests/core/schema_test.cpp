@@ -115,6 +115,8 @@ TEST(Schema, StatesTheReadersDefaults) {
   EXPECT_EQ(stated("baselines"), Json(config.baselines));
   EXPECT_EQ(stated("baseline_options.cudnn.workspace_mib"), config.cudnn.workspace_mib);
   EXPECT_EQ(stated("baseline_options.cudnn.deterministic"), config.cudnn.deterministic);
+  EXPECT_EQ(stated("compile.seconds"), config.compile.seconds);
+  EXPECT_EQ(stated("compile.memory_mib"), config.compile.memory_mib);
   EXPECT_EQ(stated("jobs"), config.jobs);
   EXPECT_EQ(stated("out"), config.out);
 }

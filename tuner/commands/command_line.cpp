@@ -13,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <sstream>
 
 #include "tuner/commands/interrupt.h"
 #include "tuner/commands/version.h"
@@ -30,11 +31,24 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
+/// compute-sanitizer on PATH or in the toolkit's folder; its name alone where it is in neither.
+std::string find_compute_sanitizer() {
+  const std::string name = "compute-sanitizer";
+  std::string folders = variable("PATH");
+  for (const std::string& toolkit : {variable("CUDA_HOME"), variable("CUDA_PATH"), std::string("/usr/local/cuda")})
+    if (!toolkit.empty()) folders += ":" + toolkit + "/bin:" + toolkit + "/compute-sanitizer";
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');)
+    if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) return folder + "/" + name;
+  return name;
+}
+
 Settings read_settings() {
   Settings settings;
   settings.cache = choose_cache_folder(variable("XDG_CACHE_HOME"), variable("HOME"));
   settings.cxx = variable("CXX");
   settings.tf32_override = variable("NVIDIA_TF32_OVERRIDE");
+  settings.compute_sanitizer = find_compute_sanitizer();
   settings.color = isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
   settings.progress_bar = isatty(STDERR_FILENO) && variable("TERM") != "dumb";
   return settings;
@@ -165,6 +179,8 @@ class CommandLine {
         ->allow_extra_args(false);
     app_.add_option("--seed", seed_, "Seed of search and inputs")->option_text("N");
     app_.add_option("--jobs", jobs_, "Compiles at a time; 0: one a core")->option_text("N");
+    app_.add_flag("--diagnose", tune_.diagnose,
+                  "Run what crashed or hung on the GPU once more under compute-sanitizer");
     app_.add_flag("--quiet", quiet_, "Only the final table");
     app_.add_flag("--verbose", verbose_, "A line for each variant");
   }

@@ -11,11 +11,12 @@ namespace tuner {
 
 /// Environment variables and terminal facts that the program looks at.
 struct Settings {
-  std::filesystem::path cache;  // compiled artefacts, from XDG_CACHE_HOME or HOME
-  std::string cxx;              // CXX: the compiler for Host execution
-  std::string tf32_override;    // NVIDIA_TF32_OVERRIDE, which changes what cuBLAS and cuDNN compute
-  bool color = false;           // stdout is a terminal and NO_COLOR is unset
-  bool progress_bar = false;    // stderr is a terminal
+  std::filesystem::path cache;    // compiled artefacts, from XDG_CACHE_HOME or HOME
+  std::string cxx;                // CXX: the compiler for Host execution
+  std::string tf32_override;      // NVIDIA_TF32_OVERRIDE, which changes what cuBLAS and cuDNN compute
+  std::string compute_sanitizer;  // where it was found; where not, the name alone
+  bool color = false;             // stdout is a terminal and NO_COLOR is unset
+  bool progress_bar = false;      // stderr is a terminal
 };
 
 enum class Verbosity { quiet, normal, verbose };
@@ -40,6 +41,7 @@ struct TuneOptions {
   std::vector<std::string> problems, families, classes;
   std::optional<std::uint64_t> seed;
   std::optional<int> jobs;
+  bool diagnose = false;
   Verbosity verbosity = Verbosity::normal;
   std::string reproduce;  // the command line as typed, for the result
 };

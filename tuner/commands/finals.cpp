@@ -25,7 +25,13 @@ bool paired(const TimeRecord* a, const TimeRecord* b) {
 }
 
 template <class Record>
+double expected_ms(const Record& record) {
+  return record.time ? record.time->ms.median : 0;
+}
+
+template <class Record>
 void store(Record& record, RunOffTimes::Entry& entry) {
+  if (entry.failure) record.time.reset();
   if (entry.times.empty()) return;
   record.time = std::move(entry.times.front());
   record.other_regimes.assign(entry.times.begin() + 1, entry.times.end());
@@ -40,12 +46,14 @@ class Finals {
   bool run_off(const std::string& problem) {
     std::vector<Worker::Contestant> contestants;
     for (const Finalist& finalist : finalists_)
-      contestants.push_back({std::pair(variant(finalist).variant, finalist.unit), {}, {}, {}, {}});
+      contestants.push_back(
+          {std::pair(variant(finalist).variant, finalist.unit), {}, {}, {}, {}, expected_ms(variant(finalist))});
     std::vector<BaselineRecord*> vendors;
     for (BaselineRecord& baseline : record_.baselines)
       if (baseline.best_of_its_name) {
         vendors.push_back(&baseline);
-        contestants.push_back({std::nullopt, baseline.name, baseline.route, baseline.engine, baseline.knobs});
+        contestants.push_back(
+            {std::nullopt, baseline.name, baseline.route, baseline.engine, baseline.knobs, expected_ms(baseline)});
       }
     session_.progress.note(fmt::format("{} {}: run-off of {} finalists and {} baselines", problem,
                                        to_string(context_.accuracy), finalists_.size(), vendors.size()));
@@ -123,6 +131,7 @@ class Finals {
     if (!entry.failure) return;
     record.outcome = entry.failure->outcome;
     record.reason = "in the run-off: " + entry.failure->reason;
+    if (!entry.failure->log.empty()) record.log = entry.failure->log;
   }
   static void take(BaselineRecord& record, RunOffTimes::Entry& entry) {
     store(record, entry);

@@ -63,10 +63,12 @@ Problem cut_for_host(const Problem& problem, const Configuration& configuration,
   return illegal(cut) ? problem : cut;
 }
 
-HostProver::HostProver(const Settings& settings, int jobs, std::uint64_t seed) : seed_(seed) {
+HostProver::HostProver(const Settings& settings, int jobs, std::uint64_t seed, const CompileLimits& limits)
+    : seed_(seed) {
   CompilerOptions options;
   options.cache = settings.cache;
   options.jobs = jobs;
+  options.limits = limits;
   compiler_ = make_host_compiler(options, settings.cxx);
 }
 
@@ -75,6 +77,7 @@ Worker& HostProver::worker() {
     WorkerOptions options;
     options.device = fmt::format("host:{}", seed_);
     options.preload = compiler_->preload();
+    options.grace_seconds = 10;  // a CPU that compiles beside it
     options.interrupted = [] { return interrupt_signal() != 0; };
     worker_ = start_worker(options);
   }

@@ -20,7 +20,7 @@ Problem cut_for_host(const Problem& problem, const Configuration& configuration,
 class HostProver {
  public:
   /// `jobs` compiles at a time. available() is false where there is no C++ compiler.
-  HostProver(const Settings& settings, int jobs, std::uint64_t seed);
+  HostProver(const Settings& settings, int jobs, std::uint64_t seed, const CompileLimits& limits = {});
 
   bool available() const { return compiler_ != nullptr; }
   /// One entry a variant: ok with errors, or why not; the problems are cut from `context.problem`. Fewer entries when

@@ -158,7 +158,7 @@ int inspect(const InspectOptions& options, const Settings& settings) {
   InterruptGuard guard;
   DeviceChoice choice;
   if (!options.run) choice.kind = DeviceChoice::Kind::offline;
-  Target target = open_target(choice, {}, result.environment.device.arch, 1, settings);
+  Target target = open_target({.device = choice, .target = result.environment.device.arch}, settings);
   const Program program = family->build(context, configuration);
   auto compiling = target.nvrtc->compile(program.unit);
   if (!wait_unless_interrupted(compiling)) throw Interrupted{interrupt_signal()};

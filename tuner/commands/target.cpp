@@ -31,11 +31,12 @@ DeviceFacts offline_facts(const DeviceChoice& choice, const std::string& profile
   return read_profile(kDefaultProfile);
 }
 
-std::unique_ptr<Compiler> nvrtc_for(const std::string& arch, int jobs, const Settings& settings) {
+std::unique_ptr<Compiler> nvrtc_for(const std::string& arch, const TargetOptions& target, const Settings& settings) {
   CompilerOptions options;
   options.arch = arch;
   options.cache = settings.cache;
-  options.jobs = jobs;
+  options.jobs = target.jobs;
+  options.limits = limits_of(target.compile);
   return make_nvrtc_compiler(options);
 }
 
@@ -46,9 +47,10 @@ CompiledUnit compile_support(Compiler& compiler, const CompileUnit& unit, const 
   return *compiled;
 }
 
-std::unique_ptr<Worker> worker_for(int index) {
+std::unique_ptr<Worker> worker_for(const TargetOptions& target, const Settings& settings) {
   WorkerOptions options;
-  options.device = fmt::format("cuda:{}", index);
+  options.device = fmt::format("cuda:{}", target.device.index);
+  if (target.diagnose) options.compute_sanitizer = settings.compute_sanitizer;
   options.interrupted = [] { return interrupt_signal() != 0; };
   return start_worker(options);
 }
@@ -69,8 +71,12 @@ bool nvidia_device_visible() {
 
 int job_count(int jobs) { return jobs > 0 ? jobs : std::max(1u, std::thread::hardware_concurrency()); }
 
-Target open_target(const DeviceChoice& choice, const std::string& profile, const std::string& target, int jobs,
-                   const Settings& settings) {
+CompileLimits limits_of(const CompileConfig& config) {
+  return {config.seconds, static_cast<std::size_t>(config.memory_mib) << 20};
+}
+
+Target open_target(const TargetOptions& options, const Settings& settings) {
+  const DeviceChoice& choice = options.device;
   using Kind = DeviceChoice::Kind;
   Target opened;
   if (choice.kind == Kind::offline) {
@@ -81,7 +87,7 @@ Target open_target(const DeviceChoice& choice, const std::string& profile, const
     opened.why_offline = "no NVIDIA GPU is visible";
   } else {
     try {
-      opened.worker = worker_for(choice.index);
+      opened.worker = worker_for(options, settings);
     } catch (const NoDevice& none) {
       if (choice.kind == Kind::cuda) throw;
       opened.why_offline = none.what();
@@ -89,13 +95,13 @@ Target open_target(const DeviceChoice& choice, const std::string& profile, const
   }
   if (opened.worker) {
     opened.environment = opened.worker->environment();
-    opened.nvrtc = nvrtc_for(opened.environment.device.arch, jobs, settings);
+    opened.nvrtc = nvrtc_for(opened.environment.device.arch, options, settings);
     opened.worker->support(compile_support(*opened.nvrtc, verify_unit(), "verification"),
                            compile_support(*opened.nvrtc, baseline_unit(), "baselines'"),
                            compile_support(*opened.nvrtc, measure_unit(), "timing"));
   } else {
-    opened.environment.device = offline_facts(choice, profile, target);
-    opened.nvrtc = nvrtc_for(opened.environment.device.arch, jobs, settings);
+    opened.environment.device = offline_facts(choice, options.profile, options.target);
+    opened.nvrtc = nvrtc_for(opened.environment.device.arch, options, settings);
   }
   opened.environment.nvrtc = opened.nvrtc->identity();
   for (const std::string& warning : opened.nvrtc->warnings()) opened.environment.warnings.push_back(warning);

@@ -25,11 +25,20 @@ struct Target {
 /// True when the machine shows an NVIDIA device file; asks no driver.
 bool nvidia_device_visible();
 
-/// Opens what `choice` names; `profile` and `target` are the config's, for a machine without a GPU. On a GPU the
-/// support units are compiled and handed to the worker. Throws UsageError for an unknown profile, EnvironmentError
-/// where a GPU was demanded or is visible and cannot be used, or where NVRTC is missing.
-Target open_target(const DeviceChoice& choice, const std::string& profile, const std::string& target, int jobs,
-                   const Settings& settings);
+struct TargetOptions {
+  DeviceChoice device;
+  std::string profile = {}, target = {};  // the config's, for a machine without a GPU
+  int jobs = 1;
+  CompileConfig compile = {};
+  bool diagnose = false;  // what is blamed on a GPU runs under compute-sanitizer once more
+};
+
+/// Opens what `options.device` names. On a GPU the support units are compiled and handed to the worker. Throws
+/// UsageError for an unknown profile, EnvironmentError where a GPU was demanded or is visible and cannot be used, or
+/// where NVRTC is missing.
+Target open_target(const TargetOptions& options, const Settings& settings);
+
+CompileLimits limits_of(const CompileConfig& config);
 
 /// `jobs`, or the number of cores where it is 0.
 int job_count(int jobs);

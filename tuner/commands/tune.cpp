@@ -186,12 +186,13 @@ int tune(const TuneOptions& options, const Settings& settings) {
   InterruptGuard guard;
   Progress progress(options.verbosity, settings.progress_bar);
   const int jobs = job_count(config.jobs);
-  Target target = open_target(options.device, config.device_profile, config.device_target, jobs, settings);
+  Target target = open_target(
+      {options.device, config.device_profile, config.device_target, jobs, config.compile, options.diagnose}, settings);
   require_energy_counter(config, target);
   const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
   require_writable(folder);
   std::optional<HostProver> prover;
-  if (!target.measured()) prover.emplace(settings, jobs, config.search.seed);
+  if (!target.measured()) prover.emplace(settings, jobs, config.search.seed, limits_of(config.compile));
   Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
   RunResult result = describe_run(config, options, target, settings);
 

@@ -96,7 +96,8 @@ Bench open_bench(const DeviceChoice& choice, const Settings& settings) {
   Bench bench;
   DeviceChoice::Kind kind = choice.kind;
   if (kind == DeviceChoice::Kind::automatic && !nvidia_device_visible()) kind = DeviceChoice::Kind::offline;
-  if (kind != DeviceChoice::Kind::offline) bench.target = open_target(choice, {}, {}, job_count(0), settings);
+  if (kind != DeviceChoice::Kind::offline)
+    bench.target = open_target({.device = choice, .jobs = job_count(0)}, settings);
   if (bench.target.measured()) {
     bench.compiler = bench.target.nvrtc.get();
     bench.worker = bench.target.worker.get();

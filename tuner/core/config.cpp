@@ -40,7 +40,7 @@ class Reader {
     const Json json = parse_json(config_.text, path_.string());
     const Node root(json, one_line(path_.string(), 4096));
     root.expect_keys({"$schema", "schema_version", "name", "device", "problems", "workloads", "classes", "families",
-                      "restrict", "search", "measure", "baselines", "baseline_options", "jobs", "out"});
+                      "restrict", "search", "measure", "baselines", "baseline_options", "compile", "jobs", "out"});
     if (const auto schema = root.find("$schema")) schema->string();
     if (const auto version = root.find("schema_version")) version->integer(1, 1);
     read_name(root);
@@ -53,6 +53,7 @@ class Reader {
     if (const auto measure = root.find("measure")) read_measure(*measure);
     if (const auto baselines = root.find("baselines")) read_baselines(*baselines);
     if (const auto options = root.find("baseline_options")) read_baseline_options(*options);
+    if (const auto limits = root.find("compile")) read_compile(*limits);
     if (const auto jobs = root.find("jobs")) config_.jobs = static_cast<int>(jobs->integer(0, 4096));
     if (const auto out = root.find("out")) config_.out = read_path(*out);
     config_.hash = sha256(hashed_);
@@ -253,6 +254,12 @@ class Reader {
         config_.cudnn.workspace_mib = mib->integer(0, std::int64_t{1} << 30);
       if (const auto only = cudnn->find("deterministic")) config_.cudnn.deterministic = only->boolean();
     }
+  }
+
+  void read_compile(const Node& node) {
+    node.expect_keys({"seconds", "memory_mib"});
+    if (const auto seconds = node.find("seconds")) config_.compile.seconds = seconds->positive(86400);
+    if (const auto mib = node.find("memory_mib")) config_.compile.memory_mib = mib->integer(64, std::int64_t{1} << 30);
   }
 
   fs::path path_;

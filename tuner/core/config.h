@@ -49,6 +49,11 @@ struct CudnnOptions {
   bool deterministic = false;
 };
 
+struct CompileConfig {
+  double seconds = 60;  // of each compile
+  std::int64_t memory_mib = 4096;
+};
+
 struct Config {
   int schema_version = 1;
   std::string name;                    // default: the file's stem
@@ -63,6 +68,7 @@ struct Config {
   MeasureConfig measure;
   std::vector<std::string> baselines = {"cudnn", "cublas_shift_add"};
   CudnnOptions cudnn;
+  CompileConfig compile;
   int jobs = 0;  // 0: one a core
   std::string out = "results/local";
   std::string text;  // as read, for the result's `config`

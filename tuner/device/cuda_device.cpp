@@ -103,7 +103,10 @@ class OpenedCudaDevice : public CudaDevice {
 
   Expected<bool> synchronize() override {
     const cudaError_t error = cudaDeviceSynchronize();
-    if (error == cudaSuccess) return true;
+    if (error == cudaSuccess) {
+      progress();
+      return true;
+    }
     cudaGetLastError();
     return Failure{is_sticky_cuda_error(error) ? Outcome::crashed : Outcome::launch_failed,
                    fmt::format("{}: {}", cudaGetErrorName(error), cudaGetErrorString(error)),

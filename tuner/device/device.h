@@ -66,8 +66,19 @@ class Device {
   /// Throws std::bad_alloc when the device has too little memory.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
   virtual Expected<std::unique_ptr<Module>> load(const CompiledUnit& unit) = 0;
-  /// Waits for everything; the failure carries a sticky error (illegal address, ...) with Outcome::crashed.
+  /// Waits for everything; the failure carries a sticky error (illegal address, ...) with Outcome::crashed. It may wait
+  /// for ever: whoever must not calls on_progress() and ends the process when nothing is heard.
   virtual Expected<bool> synchronize() = 0;
+  /// `call` is made whenever a wait has ended well.
+  void on_progress(std::function<void()> call) { progress_ = std::move(call); }
+
+ protected:
+  void progress() const {
+    if (progress_) progress_();
+  }
+
+ private:
+  std::function<void()> progress_;
 };
 
 /// Anything that computes y from x, w and bias on a device: a variant or a baseline. verify and measure see only this.

@@ -122,7 +122,10 @@ class HostDevice final : public Device {
   bool is_cuda() const override { return false; }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return std::make_unique<HostBuffer>(bytes); }
   Expected<std::unique_ptr<Module>> load(const CompiledUnit& unit) override;
-  Expected<bool> synchronize() override { return true; }
+  Expected<bool> synchronize() override {
+    progress();
+    return true;
+  }
 
  private:
   static int thread_count(const HostOptions& options) {

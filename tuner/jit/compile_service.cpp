@@ -53,12 +53,23 @@ Expected<CompiledUnit> CompileService::compile_now(const CompileUnit& unit, cons
   if (queue_.stopping()) return Failure{Outcome::compile_failed, "the compile was abandoned before it started", {}};
   try {
     if (auto hit = cache_.find(key)) return std::move(*hit);  // another process may have been quicker
-    auto built = backend_->build(unit, queue_.stop_descriptor());
+    auto built = build(unit);
     if (!built) return built.failure();
     return cache_.publish(key, built->content, built->facts);
   } catch (const std::exception& error) {
     return Failure{Outcome::compile_failed, error.what(), {}};
   }
+}
+
+/// Where the compiler does not live to refuse a unit, once more with no other compile beside it.
+Expected<CompileBackend::Artefact> CompileService::build(const CompileUnit& unit) {
+  const auto once = [&] { return backend_->build(unit, queue_.stop_descriptor()); };
+  auto built = solitude_.together(once);
+  if (built || built.failure().outcome != Outcome::crashed || queue_.stopping()) return built;
+  built = solitude_.alone(once);
+  if (built || built.failure().outcome != Outcome::crashed) return built;
+  return Failure{Outcome::compile_failed, built.failure().reason + "; twice, the second time with no other compile",
+                 built.failure().log};
 }
 
 Expected<std::string> CompileService::ptx(const CompileUnit& unit) {

@@ -11,6 +11,7 @@
 #include "tuner/jit/cache.h"
 #include "tuner/jit/jit.h"
 #include "tuner/jit/job_queue.h"
+#include "tuner/jit/solitude.h"
 
 namespace tuner {
 
@@ -29,7 +30,8 @@ class CompileBackend {
   virtual std::vector<std::string> warnings() const { return {}; }
   virtual std::string preload() const { return {}; }
   virtual std::string key(const CompileUnit& unit) const = 0;
-  /// Gives up as soon as `cancel` is readable.
+  /// Gives up as soon as `cancel` is readable. A failure is compile_failed where the compiler refuses the unit, and
+  /// crashed where it ended otherwise, met a limit or was killed: that may be another's doing.
   virtual Expected<Artefact> build(const CompileUnit& unit, int cancel) = 0;
   virtual Expected<std::string> ptx(const CompileUnit& unit, int cancel);
 };
@@ -49,13 +51,15 @@ class CompileService : public Compiler {
   using Promise = std::promise<Expected<CompiledUnit>>;
 
   Expected<CompiledUnit> compile_now(const CompileUnit& unit, const std::string& key);
+  Expected<CompileBackend::Artefact> build(const CompileUnit& unit);
   void on_queue(const std::function<void()>& job);
 
   std::unique_ptr<CompileBackend> backend_;
   ArtifactCache cache_;
   std::mutex mutex_;
   std::map<std::string, std::vector<Promise>> under_way_;  // by key
-  JobQueue queue_;                                         // last: stops before anything that its jobs use goes
+  Solitude solitude_;
+  JobQueue queue_;  // last: stops before anything that its jobs use goes
 };
 
 }  // namespace tuner

@@ -97,7 +97,8 @@ class HostBackend final : public CompileBackend {
 
     const ProcessEnd end = run_program(limits_, cancel, command(folder.path(), unit.options), folder.path());
     const std::string log = without_folder(end.errors, folder.path());
-    if (!end.success()) return Failure{Outcome::compile_failed, reason_of(end, log), log};
+    if (!end.success())
+      return Failure{refused(end, log) ? Outcome::compile_failed : Outcome::crashed, reason_of(end, log), log};
     Artefact artefact;
     artefact.content = read_file(folder.path() / "unit.so");
     artefact.facts.compile_ms = end.seconds * 1000;
@@ -137,6 +138,13 @@ class HostBackend final : public CompileBackend {
     const std::string prefix = folder.string() + "/";
     for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) text.erase(at, prefix.size());
     return text;
+  }
+
+  /// The compiler lived to say what it does not like.
+  static bool refused(const ProcessEnd& end, const std::string& log) {
+    return end.kind == ProcessEnd::Kind::cancelled ||
+           (end.kind == ProcessEnd::Kind::exited && log.find("error:") != std::string::npos &&
+            log.find("internal compiler error") == std::string::npos && log.find("Killed signal") == std::string::npos);
   }
 
   std::string reason_of(const ProcessEnd& end, const std::string& log) const {

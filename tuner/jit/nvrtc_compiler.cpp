@@ -75,7 +75,7 @@ class NvrtcBackend final : public CompileBackend {
 
   Expected<std::string> ptx(const CompileUnit& unit, int cancel) override {
     auto reply = ask(unit, true, cancel);
-    if (!reply) return reply.failure();
+    if (!reply) return Failure{Outcome::compile_failed, reply.failure().reason, reply.failure().log};
     return std::move(reply->code);
   }
 
@@ -90,7 +90,7 @@ class NvrtcBackend final : public CompileBackend {
     request.want_ptx = want_ptx;
     auto reply = zygote_.compile(request, cancel);
     if (!reply) return Failure{Outcome::compile_failed, "the compile was abandoned", {}};
-    if (!reply->ok) return Failure{Outcome::compile_failed, reply->reason, reply->log};
+    if (!reply->ok) return Failure{reply->died ? Outcome::crashed : Outcome::compile_failed, reply->reason, reply->log};
     return std::move(*reply);
   }
 

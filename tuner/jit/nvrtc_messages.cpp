@@ -78,7 +78,8 @@ std::optional<NvrtcRequest> request_from(const Fields& fields) {
 }
 
 Fields to_fields(const NvrtcReply& reply) {
-  Fields fields{reply.ok ? "1" : "0", reply.reason, reply.log, reply.code, std::to_string(reply.compile_ms)};
+  Fields fields{reply.ok ? "1" : "0", reply.died ? "1" : "0",          reply.reason, reply.log,
+                reply.code,           std::to_string(reply.compile_ms)};
   add_list(fields, reply.lowered_names);
   return fields;
 }
@@ -87,6 +88,7 @@ std::optional<NvrtcReply> reply_from(const Fields& fields) {
   FieldReader reader(fields);
   NvrtcReply reply;
   reply.ok = reader.text() == "1";
+  reply.died = reader.text() == "1";
   reply.reason = reader.text();
   reply.log = reader.text();
   reply.code = reader.text();

@@ -31,6 +31,7 @@ struct NvrtcRequest {
 
 struct NvrtcReply {
   bool ok = false;
+  bool died = false;   // where not ok: the compiler did not live to refuse the unit, or had no memory left
   std::string reason;  // where not ok
   std::string log;
   std::string code;  // cubin or PTX

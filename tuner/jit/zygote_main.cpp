@@ -20,6 +20,7 @@ NvrtcReply compile_guarded(const NvrtcApi& nvrtc, const NvrtcRequest& request) {
     return compile_with_nvrtc(nvrtc, request);
   } catch (const std::bad_alloc&) {
     NvrtcReply reply;
+    reply.died = true;
     reply.reason = "the compiler ran out of its memory limit";
     return reply;
   }
@@ -38,6 +39,7 @@ void serve(const NvrtcApi& nvrtc, int socket) {
   if (auto whole = answer ? reply_from(*answer) : std::nullopt) {
     reply = std::move(*whole);
   } else {
+    reply.died = true;
     reply.reason = "the compiler " + describe(end, request->limits);
     reply.log = end.errors;
   }

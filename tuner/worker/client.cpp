@@ -1,115 +1,35 @@
-// The coordinator's side: starts the worker process, speaks to it, replaces it when it dies or hangs.
-#include <fcntl.h>
+// The coordinator's side: speaks to the worker process, replaces it when it dies or hangs, and finds out who is to
+// blame.
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstring>
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
 
 #include "tuner/worker/channel.h"
 #include "tuner/worker/messages.h"
+#include "tuner/worker/sanitizer_report.h"
 #include "tuner/worker/worker.h"
-
-extern char** environ;
+#include "tuner/worker/worker_process.h"
 
 namespace tuner {
 namespace {
 
 namespace msg = messages;
 
-/// A child process at the other end of a socket; its standard error is kept in memory.
-class Process {
- public:
-  Process(const std::filesystem::path& program, const std::string& device, const std::string& preload) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-      throw EnvironmentError(fmt::format("cannot start a worker: socketpair: {}", std::strerror(errno)));
-    socket_ = ends[0];
-    stderr_ = memfd_create("worker-stderr", MFD_CLOEXEC);
-    std::vector<std::string> variables;
-    for (char** entry = environ; *entry; ++entry)
-      if (std::strncmp(*entry, "LD_PRELOAD=", 11) != 0 || preload.empty()) variables.emplace_back(*entry);
-    if (!preload.empty()) {
-      variables.push_back("LD_PRELOAD=" + preload);
-      variables.push_back("ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=0:handle_segv=1");
-    }
-    std::vector<char*> environment;
-    for (std::string& variable : variables) environment.push_back(variable.data());
-    environment.push_back(nullptr);
-    const std::string path = program.string(), fd = "3";
-    char* const arguments[] = {const_cast<char*>(path.c_str()), const_cast<char*>("__worker"),
-                               const_cast<char*>(fd.c_str()), const_cast<char*>(device.c_str()), nullptr};
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ == 0) {  // only async-signal-safe calls from here
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != parent) _exit(70);
-      if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
-      dup2(STDERR_FILENO, STDOUT_FILENO);
-      if (dup2(ends[1], 3) < 0) _exit(70);
-      if (ends[1] == 3) fcntl(3, F_SETFD, 0);
-      execve(path.c_str(), arguments, environment.data());
-      _exit(70);
-    }
-    close(ends[1]);
-    if (pid_ < 0) throw EnvironmentError(fmt::format("cannot start a worker: fork: {}", std::strerror(errno)));
-  }
+constexpr const char* kInterrupted = "interrupted";
+constexpr double kSanitizerSlowdown = 5;
+constexpr double kSanitizedHangSeconds = 30;
+constexpr double kSanitizerFlushSeconds = 20;
+constexpr double kStartSeconds = 120;
+constexpr int kStarts = 3;  // attempts at a fresh worker: the memory of one that was killed may not be free yet
 
-  ~Process() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-    close(socket_);
-    if (stderr_ >= 0) close(stderr_);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  int socket() const { return socket_; }
-
-  /// Reaps the child and says how it ended: "signal 11 (Segmentation fault)", "exit code 70".
-  std::string ending() {
-    int status = 0;
-    kill(pid_, SIGKILL);  // no effect on one that is dead already
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    if (WIFSIGNALED(status)) return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    return fmt::format("exit code {}", WEXITSTATUS(status));
-  }
-
-  /// The last 64 KiB that it wrote to standard error.
-  std::string error_output() const {
-    const off_t size = stderr_ < 0 ? 0 : lseek(stderr_, 0, SEEK_END);
-    const off_t start = size > 65536 ? size - 65536 : 0;
-    std::string text(static_cast<std::size_t>(size - start), '\0');
-    const ssize_t got = text.empty() ? 0 : pread(stderr_, text.data(), text.size(), start);
-    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return text;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int socket_ = -1;
-  int stderr_ = -1;
-};
-
-/// The sanitizer's summary line if the log holds one, else nothing.
-std::string sanitizer_summary(const std::string& log) {
-  const auto at = log.rfind("SUMMARY: ");
-  if (at == std::string::npos) return {};
-  return log.substr(at + 9, log.find('\n', at) - at - 9);
-}
+bool cost_the_worker(Outcome outcome) { return outcome == Outcome::crashed || outcome == Outcome::timed_out; }
 
 class WorkerHandle : public Worker {
  public:
-  explicit WorkerHandle(const WorkerOptions& options) : options_(options) { start(); }
+  explicit WorkerHandle(const WorkerOptions& options) : options_(options), process_(started({})) {}
 
   Environment environment() override {
     Json reply;
@@ -140,11 +60,24 @@ class WorkerHandle : public Worker {
   }
 
   Evaluation evaluate(const Variant& variant, const CompiledUnit& unit, const MeasureOptions* measure) override {
-    Json message{{"op", "evaluate"}, {"variant", msg::from(variant)}, {"unit", msg::from(unit)}};
+    Json message{{"op", "evaluate"},
+                 {"variant", msg::from(variant)},
+                 {"unit", msg::from(unit)},
+                 {"grace_seconds", options_.grace_seconds}};
     if (measure) message["measure"] = msg::from(*measure);
-    Json reply;
-    if (const auto failure = request(message, reply)) return failed_evaluation(*failure);
-    return msg::evaluation(reply);
+    const Evaluation first = evaluate_once(message);
+    if (!cost_the_worker(first.outcome)) return first;
+    Evaluation alone = evaluate_once(message);
+    if (is_interrupted(alone)) return alone;
+    alone.attempts = 2;
+    if (!cost_the_worker(alone.outcome)) {
+      alone.reason += fmt::format("{}a worker ended first ({}); this is what the variant did alone in a fresh one",
+                                  alone.reason.empty() ? "" : "; ", first.reason);
+      return alone;
+    }
+    alone.reason += "; twice, the second time alone in a fresh worker";
+    if (!options_.compute_sanitizer.empty()) diagnose(message, alone);
+    return alone;
   }
 
   std::vector<BaselineRecord> baseline(const std::string& name, const CudnnOptions& options,
@@ -155,7 +88,9 @@ class WorkerHandle : public Worker {
                  {"deterministic", options.deterministic},
                  {"measure", msg::from(measure)}};
     Json reply;
-    if (const auto failure = request(message, reply)) {
+    auto failure = request(message, reply);
+    if (failure && cost_the_worker(failure->outcome)) failure = request(message, reply);  // alone in a fresh worker
+    if (failure) {
       BaselineRecord record;
       record.name = name;
       record.status = to_string(failure->outcome);
@@ -169,28 +104,44 @@ class WorkerHandle : public Worker {
 
   Expected<RunOffTimes> run_off(const std::vector<Contestant>& contestants, const CudnnOptions& options,
                                 const std::vector<MeasureOptions>& regimes, int most_rounds) override {
-    Json entries = Json::array();
-    for (const Contestant& contestant : contestants) {
-      if (contestant.variant)
-        entries.push_back(
-            {{"variant", msg::from(contestant.variant->first)}, {"unit", msg::from(contestant.variant->second)}});
-      else
-        entries.push_back({{"baseline", contestant.baseline},
-                           {"route", contestant.route},
-                           {"engine", contestant.engine},
-                           {"knobs", contestant.knobs}});
-    }
     Json measures = Json::array();
     for (const MeasureOptions& measure : regimes) measures.push_back(msg::from(measure));
-    Json reply;
-    const Json message{{"op", "run_off"},
-                       {"contestants", std::move(entries)},
-                       {"workspace_mib", options.workspace_mib},
-                       {"deterministic", options.deterministic},
-                       {"measures", std::move(measures)},
-                       {"rounds", most_rounds}};
-    if (const auto failure = request(message, reply)) return *failure;
-    return msg::run_off_times(reply);
+    const auto race = [&](const std::vector<std::size_t>& entrants) -> Expected<RunOffTimes> {
+      Json entries = Json::array();
+      for (const std::size_t i : entrants) entries.push_back(entry_of(contestants[i]));
+      Json reply;
+      const Json message{{"op", "run_off"},
+                         {"contestants", std::move(entries)},
+                         {"workspace_mib", options.workspace_mib},
+                         {"deterministic", options.deterministic},
+                         {"measures", measures},
+                         {"rounds", most_rounds},
+                         {"grace_seconds", options_.grace_seconds}};
+      if (const auto failure = request(message, reply)) return *failure;
+      return msg::run_off_times(reply);
+    };
+    std::vector<std::size_t> entrants(contestants.size());
+    std::iota(entrants.begin(), entrants.end(), std::size_t{0});
+    auto times = race(entrants);
+    if (times || !cost_the_worker(times.failure().outcome)) return times;
+    RunOffTimes all;
+    all.entries.resize(contestants.size());
+    for (std::size_t i = 0; i < contestants.size(); ++i)
+      if (const auto alone = race({i}); !alone && cost_the_worker(alone.failure().outcome)) {
+        all.entries[i].failure = alone.failure();
+        all.entries[i].failure->reason += "; again alone under as many launches in a fresh worker";
+      }
+    std::erase_if(entrants, [&](std::size_t i) { return all.entries[i].failure.has_value(); });
+    if (entrants.empty()) return all;
+    times = race(entrants);
+    if (!times) {
+      Failure failure = times.failure();
+      if (cost_the_worker(failure.outcome)) failure.reason += "; nobody who takes part fails alone";
+      return failure;
+    }
+    all.conditions = times->conditions;
+    for (std::size_t at = 0; at < entrants.size(); ++at) all.entries[entrants[at]] = std::move(times->entries[at]);
+    return all;
   }
 
  private:
@@ -201,75 +152,168 @@ class WorkerHandle : public Worker {
             {"device", msg::from(context.device)}};
   }
 
+  static Json entry_of(const Contestant& contestant) {
+    Json entry = contestant.variant ? Json{{"variant", msg::from(contestant.variant->first)},
+                                           {"unit", msg::from(contestant.variant->second)}}
+                                    : Json{{"baseline", contestant.baseline},
+                                           {"route", contestant.route},
+                                           {"engine", contestant.engine},
+                                           {"knobs", contestant.knobs}};
+    entry["expected_ms"] = contestant.expected_ms;
+    return entry;
+  }
+
   Expected<double> load(Json message) {
     load_ = Json();
     Json reply;
-    if (const auto failure = request(message, reply)) return *failure;
+    auto failure = request(message, reply);
+    if (failure && cost_the_worker(failure->outcome)) failure = request(message, reply);
+    if (failure) return *failure;
     load_ = std::move(message);
     return reply.at("plain_error").get<double>();
   }
 
-  void start() {
-    process_.reset();
-    process_ = std::make_unique<Process>(options_.program.empty() ? "/proc/self/exe" : options_.program,
-                                         options_.device, options_.preload);
+  Evaluation evaluate_once(const Json& message) {
+    Json reply;
+    if (const auto failure = request(message, reply)) return failed_evaluation(*failure);
+    return msg::evaluation(reply);
+  }
+
+  static bool is_interrupted(const Evaluation& evaluation) {
+    return evaluation.outcome == Outcome::unproven && evaluation.reason == kInterrupted;
+  }
+
+  /// Starts a process and waits until it serves. Throws NoDevice or EnvironmentError.
+  std::unique_ptr<WorkerProcess> started(const std::vector<std::string>& wrapper) {
+    auto process =
+        std::make_unique<WorkerProcess>(WorkerCommand{options_.program, wrapper, options_.device, options_.preload});
     Json hello;
-    const Received got = receive_message(process_->socket(), hello, options_.timeout_seconds, options_.interrupted);
-    if (got == Received::message && hello.contains("ready")) return;
-    std::string reason = "no answer";
+    const Received got = receive(*process, hello, kStartSeconds);
+    if (got == Received::message && hello.contains("ready")) return process;
     if (got == Received::message && hello.contains("none")) throw NoDevice(hello["none"].get<std::string>());
+    std::string reason = "no answer";
     if (got == Received::message && hello.contains("fatal"))
       reason = hello["fatal"].get<std::string>();
     else if (got == Received::closed)
-      reason = process_->ending() + " " + process_->error_output();
-    process_.reset();
+      reason = process->ending() + " " + process->error_output();
     throw EnvironmentError(fmt::format("device {} cannot be used: {}", options_.device, reason));
+  }
+
+  /// Tells a new process what the last one knew. Empty, or why that did not work.
+  std::string taught(WorkerProcess& process, double seconds) {
+    for (const Json* message : {&support_, &load_}) {
+      if (message->is_null()) continue;
+      Json reply;
+      if (exchange(process, *message, reply, seconds) != Received::message) return process.ending();
+      if (reply.contains("failure")) return msg::failure(reply["failure"]).reason;
+    }
+    return {};
   }
 
   /// A fresh process that knows what the last one knew.
   void restart() {
-    start();
-    Json reply;
-    for (const Json* message : {&support_, &load_})
-      if (!message->is_null() && exchange(*message, reply, options_.timeout_seconds) != Received::message)
-        throw EnvironmentError(
-            fmt::format("device {}: a fresh worker failed: {}", options_.device, process_->ending()));
+    std::string reason;
+    for (int attempt = 0; attempt < kStarts; ++attempt) {
+      if (attempt > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+      auto process = started({});
+      reason = taught(*process, options_.timeout_seconds);
+      if (options_.interrupted && options_.interrupted()) break;
+      if (reason.empty()) {
+        process_ = std::move(process);
+        return;
+      }
+    }
+    throw EnvironmentError(fmt::format("device {}: a fresh worker failed: {}", options_.device, reason));
   }
 
-  Received exchange(const Json& message, Json& reply, double seconds) {
-    if (!send_message(process_->socket(), message)) return Received::closed;
-    return receive_message(process_->socket(), reply, seconds, options_.interrupted);
+  Received receive(WorkerProcess& process, Json& message, double seconds) {
+    return receive_message(process.socket(), message, seconds, [&]() -> std::optional<Received> {
+      if (options_.interrupted && options_.interrupted()) return Received::interrupted;
+      if (process.stays_stopped()) return Received::stopped;
+      return std::nullopt;
+    });
   }
 
-  /// The failure of this request, or nothing and `reply`.
+  /// `seconds` is how long it may be silent: signs of life are messages too.
+  Received exchange(WorkerProcess& process, const Json& message, Json& reply, double seconds) {
+    if (!send_message(process.socket(), message)) return Received::closed;
+    Received end = Received::message;
+    do end = receive(process, reply, seconds);
+    while (end == Received::message && reply.is_object() && reply.contains("alive"));
+    return end;
+  }
+
+  /// The failure of this request, or nothing and `reply`. After one that cost the worker there is none.
   std::optional<Failure> request(const Json& message, Json& reply) {
     if (!process_) restart();
-    switch (exchange(message, reply, options_.timeout_seconds)) {
+    process_->forget_error_output();
+    switch (exchange(*process_, message, reply, options_.timeout_seconds)) {
       case Received::message:
         break;
       case Received::interrupted:
         process_.reset();
-        return Failure{Outcome::unproven, "interrupted", {}};
+        return Failure{Outcome::unproven, kInterrupted, {}};
       case Received::timed_out:
-        process_.reset();
-        return Failure{Outcome::timed_out, fmt::format("no answer within {:g} s", options_.timeout_seconds), {}};
+        return lost({Outcome::timed_out, fmt::format("no sign of life for {:g} s", options_.timeout_seconds), {}});
+      case Received::stopped:
+        return lost({Outcome::timed_out, "the worker was stopped by a signal and not continued", {}});
       case Received::closed: {
-        const std::string ending = process_->ending(), log = process_->error_output(), summary = sanitizer_summary(log);
-        process_.reset();
-        return Failure{Outcome::crashed, summary.empty() ? "the worker ended by " + ending : summary, log};
+        const std::string ending = process_->ending();
+        const std::string summary = address_sanitizer_summary(process_->error_output());
+        return lost({Outcome::crashed, summary.empty() ? "the worker ended by " + ending : summary, {}});
       }
     }
-    const bool failed = reply.is_object() && reply.contains("failure");
-    const bool crashed =
-        reply.is_object() && reply.contains("outcome") && reply["outcome"] == to_string(Outcome::crashed);
-    std::optional<Failure> failure;
-    if (failed) failure = msg::failure(reply["failure"]);
-    if (crashed || (failure && failure->outcome == Outcome::crashed)) process_.reset();
+    if (!reply.is_object()) return std::nullopt;
+    if (reply.contains("failure")) {
+      const Failure failure = msg::failure(reply["failure"]);
+      return cost_the_worker(failure.outcome) ? lost(failure) : failure;
+    }
+    if (reply.contains("outcome") && cost_the_worker(*parse_outcome(reply["outcome"].get<std::string>())))
+      return lost({*parse_outcome(reply["outcome"].get<std::string>()), reply["reason"].get<std::string>(),
+                   reply["log"].get<std::string>()});
+    return std::nullopt;
+  }
+
+  /// The worker is given up; what it printed meanwhile goes with the failure.
+  Failure lost(Failure failure) {
+    const std::string printed = process_->error_output();
+    process_.reset();
+    if (const std::string line = assertion_line(printed); !line.empty()) failure.reason = line + ": " + failure.reason;
+    if (!printed.empty()) failure.log += (failure.log.empty() ? "" : "\n") + printed;
     return failure;
   }
 
+  /// Once more under compute-sanitizer: what it says goes into the evaluation.
+  void diagnose(const Json& message, Evaluation& evaluation) {
+    const std::string found = diagnosis(message, evaluation);
+    evaluation.reason += "; compute-sanitizer: " + found;
+  }
+
+  std::string diagnosis(Json message, Evaluation& evaluation) {
+    if (options_.compute_sanitizer.find('/') == std::string::npos) return "not found";
+    const double seconds = kSanitizerSlowdown * options_.timeout_seconds;
+    // What hangs will do so again.
+    message["grace_seconds"] = evaluation.outcome == Outcome::timed_out ? kSanitizedHangSeconds : seconds;
+    try {
+      auto process = started({options_.compute_sanitizer, "--tool", "memcheck", "--print-limit", "20"});
+      if (const std::string reason = taught(*process, seconds); !reason.empty())
+        return "its worker failed before the variant: " + reason;
+      Json reply;
+      const Received end = exchange(*process, message, reply, seconds);
+      // It prints its findings when the program ends, which a worker does when nobody speaks to it any more.
+      process->finish(kSanitizerFlushSeconds);
+      const std::string printed = process->error_output();
+      evaluation.log += (evaluation.log.empty() ? "" : "\n") + printed;
+      const std::string line = memcheck_finding(printed);
+      if (!line.empty()) return line;
+      return end == Received::message ? "no error reported" : "no error reported before the worker ended or hung";
+    } catch (const EnvironmentError& error) {
+      return error.what();
+    }
+  }
+
   WorkerOptions options_;
-  std::unique_ptr<Process> process_;
+  std::unique_ptr<WorkerProcess> process_;
   Json support_, load_;
 };
 

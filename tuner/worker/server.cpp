@@ -11,9 +11,12 @@
 #include "tuner/device/cuda_device.h"
 #include "tuner/device/host_device.h"
 #include "tuner/family/family.h"
+#include "tuner/family/lower_bound.h"
 #include "tuner/measure/probe.h"
 #include "tuner/worker/channel.h"
+#include "tuner/worker/limits.h"
 #include "tuner/worker/messages.h"
+#include "tuner/worker/watchdog.h"
 #include "tuner/worker/worker.h"
 
 namespace tuner {
@@ -60,9 +63,21 @@ std::unique_ptr<Device> open_device(const std::string& name) {
   return std::move(*device);
 }
 
+constexpr double kVendorSeconds = 60;       // a library's routes may compile before they run
+constexpr double kSustainedSeconds = 5;     // of load before the first sample of a measurement
+constexpr double kHostProductsPerMs = 1e6;  // a CPU's peak, of which Host execution reaches a hundredth
+
 class Server {
  public:
-  explicit Server(const std::string& device) : device_(open_device(device)) {}
+  Server(int socket, const std::string& device)
+      : device_(open_device(device)),
+        watchdog_([socket](double seconds) { end_hung(socket, seconds); }),
+        socket_(socket) {
+    device_->on_progress([this] { sign_of_life(); });
+  }
+
+  /// To be called before a reply is sent: from then on nothing else is.
+  void calm() { watchdog_.calm(); }
 
   /// True when the device can no longer be trusted: the process ends after the reply.
   bool poisoned() const { return poisoned_; }
@@ -79,6 +94,37 @@ class Server {
   }
 
  private:
+  /// The reply of a request that hangs, by the watchdog. Destructors would wait for the device.
+  [[noreturn]] static void end_hung(int socket, double seconds) {
+    const Failure hung{
+        Outcome::timed_out, fmt::format("nothing ended within {:.3g} s: a kernel that does not end", seconds), {}};
+    send_message(socket, {{"failure", msg::from(hung)}});
+    _exit(0);
+  }
+
+  void sign_of_life() {
+    watchdog_.again();
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_sign_ < std::chrono::seconds(1)) return;
+    last_sign_ = now;
+    send_message(socket_, {{"alive", true}});
+  }
+
+  /// Between two signs of life of one evaluation.
+  double limit_of(const Work& work, const MeasureOptions* options, double grace) const {
+    LaunchForecast forecast;
+    forecast.floor_ms = device_->is_cuda() ? lower_bound_ms(work, device_->environment().device, true)
+                                           : context_.problem.flop() / 2 / kHostProductsPerMs;
+    double seconds = 0;
+    if (options) {
+      forecast.best_ms = options->best_ms;
+      forecast.cut_factor = options->cut_factor;
+      seconds = options->max_seconds + options->settle_seconds;
+      if (options->regime == Regime::sustained || options->energy_windows > 0) seconds += kSustainedSeconds;
+    }
+    return seconds + launch_limit(forecast, kQueuedLaunches, grace);
+  }
+
   /// The device's, with the versions of the vendor libraries that its baselines use.
   Environment environment() const {
     Environment environment = device_->environment();
@@ -209,10 +255,13 @@ class Server {
     Lap lap;
     const auto made = runnable_of(variant, unit, context_);
     const double loading = lap.seconds();
-    const auto failure = made ? fails_on_tail(variant, unit) : std::optional(made.failure());
-    const double on_tail = lap.seconds();
     std::optional<MeasureOptions> options;
     if (request.contains("measure")) options = msg::measure_options(request["measure"]);
+    if (made)
+      watchdog_.expect(
+          limit_of((*made)->work(), options ? &*options : nullptr, request.at("grace_seconds").get<double>()));
+    const auto failure = made ? fails_on_tail(variant, unit) : std::optional(made.failure());
+    const double on_tail = lap.seconds();
     Evaluation evaluation;
     if (failure) {
       evaluation = failed_evaluation(note(*failure));
@@ -267,7 +316,9 @@ class Server {
       record.workspace_bytes = route.workspace_bytes;
       record.traffic_bytes = route.traffic_bytes;
       bool repeatable = true;
+      watchdog_.expect(kVendorSeconds + options.max_seconds);
       const Evaluation evaluation = check_and_time(*route.runnable, &options, deterministic, &repeatable);
+      watchdog_.calm();
       record.deterministic = route.deterministic && repeatable;
       record.status = to_string(evaluation.outcome);
       record.reason = evaluation.reason;
@@ -339,14 +390,18 @@ class Server {
     }
     if (entrants.size() != request.at("contestants").size())
       return {{"failure", msg::from(Failure{Outcome::rejected, "a baseline no longer offers its best route", {}})}};
+    watchdog_.expect(kVendorSeconds);
     for (Runnable* entrant : entrants)
       if (const auto bound = entrant->bind(verifier_->tensors()); !bound)
         return {{"failure", msg::from(note(bound.failure()))}};
+    const int rounds = request.at("rounds").get<int>();
+    double ms_a_round = 0;
+    for (const Json& contestant : request["contestants"]) ms_a_round += contestant.at("expected_ms").get<double>();
+    watchdog_.expect(kSustainedSeconds + run_off_limit(ms_a_round, rounds, request.at("grace_seconds").get<double>()));
     RunOffTimes times;
     times.entries.resize(entrants.size());
     for (const Json& measure : request.at("measures")) {
-      const auto timings = measure_interleaved(*device_, entrants, msg::measure_options(measure),
-                                               request.at("rounds").get<int>(), probe_.get());
+      const auto timings = measure_interleaved(*device_, entrants, msg::measure_options(measure), rounds, probe_.get());
       if (!timings) return {{"failure", msg::from(note(timings.failure()))}};
       for (std::size_t i = 0; i < entrants.size(); ++i) {
         const Timing& timing = (*timings)[i];
@@ -393,11 +448,14 @@ class Server {
   }
 
   const Failure& note(const Failure& failure) {
-    if (failure.outcome == Outcome::crashed) poisoned_ = true;
+    if (failure.outcome == Outcome::crashed || failure.outcome == Outcome::timed_out) poisoned_ = true;
     return failure;
   }
 
   std::unique_ptr<Device> device_;
+  Watchdog watchdog_;
+  int socket_;
+  std::chrono::steady_clock::time_point last_sign_{};
   std::optional<CompiledUnit> verify_unit_, baseline_unit_;
   std::unique_ptr<Probe> probe_;
   BuildContext context_;
@@ -411,7 +469,7 @@ class Server {
 int worker_main(int socket, const std::string& device) {
   std::optional<Server> server;
   try {
-    server.emplace(device);
+    server.emplace(socket, device);
   } catch (const NoDevice& none) {
     send_message(socket, {{"none", none.what()}});
     return 3;
@@ -432,6 +490,7 @@ int worker_main(int socket, const std::string& device) {
     } catch (const std::exception& error) {
       reply = {{"failure", messages::from(Failure{Outcome::crashed, error.what(), {}})}};
     }
+    server->calm();
     if (!send_message(socket, reply)) return 0;
     if (server->poisoned()) _exit(0);  // destructors would call a driver that only returns errors now
   }
