@@ -16,6 +16,7 @@ VariantRecord timed(const std::string& id, Outcome outcome, double ms) {
   variant.outcome = outcome;
   variant.time.emplace();
   variant.time->samples.assign(40, ms);
+  variant.time->interleaved = true;
   variant.time->ms = median_interval(variant.time->samples);
   return variant;
 }
@@ -25,7 +26,7 @@ TEST(Selection, G11ATimeNextToNothingIsNotAmongThoseChosenFrom) {
   for (int i = 0; i < 19; ++i) record.variants.push_back(timed("v" + std::to_string(i), Outcome::ok, 1 + 0.1 * i));
   record.variants.push_back(timed("no time", Outcome::implausible, 1e-9));
   record.variants.push_back(timed("cheat", Outcome::wrong_result, 0.5));
-  choose_best(record);
+  choose_best(record, "time");
   EXPECT_EQ(record.best, "v0");
   EXPECT_THAT(record.tie, IsEmpty());
 }
@@ -33,7 +34,7 @@ TEST(Selection, G11ATimeNextToNothingIsNotAmongThoseChosenFrom) {
 TEST(Selection, H42WhereAllAreEqualTheFirstStandsAndTheOthersTie) {
   ClassRecord record;
   for (const char* const id : {"default", "second", "third"}) record.variants.push_back(timed(id, Outcome::ok, 1));
-  choose_best(record);
+  choose_best(record, "time");
   EXPECT_EQ(record.best, "default");
   EXPECT_THAT(record.tie, ElementsAre("second", "third"));
 }
@@ -41,7 +42,7 @@ TEST(Selection, H42WhereAllAreEqualTheFirstStandsAndTheOthersTie) {
 TEST(Selection, H43NothingIsBestWhereNothingIsValid) {
   ClassRecord record;
   record.variants = {timed("wrong", Outcome::wrong_result, 1), timed("cut", Outcome::cut, 2)};
-  choose_best(record);
+  choose_best(record, "time");
   EXPECT_EQ(record.best, "");
   EXPECT_THAT(record.ratios, IsEmpty());
 }
