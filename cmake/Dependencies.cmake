@@ -59,6 +59,12 @@ add_library(tuner_muparser INTERFACE)
 target_include_directories(tuner_muparser SYSTEM INTERFACE ${TUNER_MUPARSER_INCLUDE})
 target_link_libraries(tuner_muparser INTERFACE ${TUNER_MUPARSER})
 
+find_path(TUNER_SQLITE_INCLUDE sqlite3.h REQUIRED)
+find_library(TUNER_SQLITE NAMES libsqlite3.a sqlite3 REQUIRED)
+add_library(tuner_sqlite INTERFACE)
+target_include_directories(tuner_sqlite SYSTEM INTERFACE ${TUNER_SQLITE_INCLUDE})
+target_link_libraries(tuner_sqlite INTERFACE ${TUNER_SQLITE} Threads::Threads ${CMAKE_DL_LIBS} m)
+
 find_path(TUNER_MBEDTLS_INCLUDE mbedtls/sha256.h REQUIRED)
 find_library(TUNER_MBEDCRYPTO NAMES libmbedcrypto.a mbedcrypto REQUIRED)
 add_library(tuner_crypto INTERFACE)

@@ -3,7 +3,7 @@
 
 # The download's size in MB of `apt-get --print-uris`, which lists 'URI' FILE SIZE HASH.
 uris_size() { awk -F"' " '/^'\''/ { split($2, part, " "); sum += part[2] } END { printf "%.1f MB", sum / 1e6 }'; }
-say_missing() { fail 3 "missing: $*. Install them and run this again; on Debian or Ubuntu: apt-get install $*; elsewhere the packages of CMake 3.22, Ninja, nlohmann/json, fmt, CLI11, muParser, Boost.Context, Mbed TLS and GoogleTest with headers"; }
+say_missing() { fail 3 "missing: $*. Install them and run this again; on Debian or Ubuntu: apt-get install $*; elsewhere the packages of CMake 3.22, Ninja, nlohmann/json, fmt, CLI11, muParser, Boost.Context, SQLite, Mbed TLS and GoogleTest with headers"; }
 
 install_packages() {
   local apt=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300) uris

@@ -35,7 +35,7 @@ chroot "$machine" /bin/bash -e <<'EOF'
 export DEBIAN_FRONTEND=noninteractive
 rm -rf /usr/local/cuda* /opt/nvidia /opt/wheels /root/.cache
 packages=(cmake cmake-data ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libmuparser-dev libmuparser2v5
-  libboost-context-dev libboost1.74-dev libboost1.74-dev libmbedtls-dev libgtest-dev libgmock-dev googletest
+  libboost-context-dev libboost1.74-dev libboost1.74-dev libsqlite3-dev libmbedtls-dev libgtest-dev libgmock-dev googletest
   python3-jsonschema python3-pip python3-pip-whl ccache)
 installed=()
 for package in "${packages[@]}"; do

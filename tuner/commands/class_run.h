@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/commands/class_records.h"
 #include "tuner/commands/host_proof.h"
 #include "tuner/commands/progress.h"
 #include "tuner/commands/target.h"
@@ -26,11 +27,14 @@ struct Session {
   Target& target;
   HostProver* prover;  // offline only; null: no C++ compiler
   Progress& progress;
+  Store& store;
   int jobs = 1;
-  std::string lost = {};        // why the device can no longer be used; empty while it can
+  std::string lost = {};        // why the device or the store can no longer be used; empty while they can
   double searched_seconds = 0;  // spent so far; what a budget in seconds counts, baselines and run-off on top
+  TakenOver taken_over = {};
 };
 
+/// What the store knows and what still holds is taken over, the rest is found out and stored as soon as it is known.
 /// Everything found before an interrupt is in the record. Never throws for a variant's sake.
 ClassRecord run_class(Session& session, const NamedProblem& problem, Accuracy accuracy, const Allowance& allowance);
 

@@ -109,6 +109,7 @@ std::string as_typed(int argc, char** argv) {
   std::string text = "tuner";
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    if (argument == "--resume") continue;  // says how a run was gone on with, not what it is
     const bool plain = !argument.empty() && argument.find_first_of(" '\"$&|;<>()*?\\`\n\t") == std::string::npos;
     text += ' ';
     if (plain) {
@@ -165,6 +166,8 @@ class CommandLine {
     app_.add_option("--config", tune_.config, "What to tune (configs/*.json)")->option_text("FILE");
     app_.add_option("--device", device_, "auto | cuda[:N] | offline[:PROFILE]")->option_text(" ");
     app_.add_option("--out", tune_.out, "Folder for results, instead of the config's `out`")->option_text("DIR");
+    app_.add_flag("--resume", tune_.resume,
+                  "Go on where an earlier run into the same folder ended; redo what is stale");
     app_.add_option("--budget", budgets_, "300s or 200evals, for the whole run; repeatable")
         ->option_text("N")
         ->allow_extra_args(false);

@@ -42,6 +42,7 @@ struct TuneOptions {
   std::optional<std::uint64_t> seed;
   std::optional<int> jobs;
   bool diagnose = false;
+  bool resume = false;
   Verbosity verbosity = Verbosity::normal;
   std::string reproduce;  // the command line as typed, for the result
 };

@@ -70,33 +70,36 @@ class Finals {
     return true;
   }
 
-  /// A finalist that fails on fresh inputs is wrong, whatever it computed before.
-  void confirm() {
-    if (!load(Values::positive, 1)) return;
+  /// A finalist that fails on fresh inputs is wrong, whatever it computed before. False if that was not found out.
+  bool confirm() {
+    if (!load(Values::positive, 1)) return false;
     for (const Finalist& finalist : finalists_) {
       const Evaluation fresh = session_.target.worker->evaluate(variant(finalist).variant, finalist.unit, nullptr);
-      if (stopped()) return;  // says nothing about the variant
+      if (stopped()) return false;  // says nothing about the variant
       note_fresh(variant(finalist), fresh);
     }
+    return true;
   }
 
-  /// The winner alone, on inputs that it never saw.
-  void measure_again() {
+  /// The winner alone, on inputs that it never saw. False if it was not.
+  bool measure_again() {
     const auto winner = std::find_if(finalists_.begin(), finalists_.end(), [&](const Finalist& finalist) {
       return variant(finalist).outcome == Outcome::ok && variant(finalist).id == fastest(record_)->id;
     });
-    if (stopped() || winner == finalists_.end() || !load(Values::normal, 2)) return;
+    if (winner == finalists_.end()) return true;  // none of ours
+    if (stopped() || !load(Values::normal, 2)) return false;
     const MeasureOptions options = regimes().front();
     VariantRecord& ours = variant(*winner);
     const Evaluation again = session_.target.worker->evaluate(ours.variant, winner->unit, &options);
-    if (stopped()) return;
+    if (stopped()) return false;
     note_fresh(ours, again);
-    if (!again.time || ours.outcome != Outcome::ok) return;
+    if (!again.time || ours.outcome != Outcome::ok) return true;
     const bool agrees = agree(again.time->ms, ours.time->ms, kAgain);
     record_.best_again = AgainRecord{ours.id, *again.time, agrees};
     if (!agrees)
       record_.warnings.push_back(fmt::format("measured again, {} took {} ms, not the run-off's {} ms", ours.id,
                                              with_interval(again.time->ms), with_interval(ours.time->ms)));
+    return true;
   }
 
   /// Entrants of one run-off that ran at different clocks in bursts were not all given the same machine.
@@ -208,18 +211,26 @@ MeasureOptions measure_options(const MeasureConfig& config, const std::string& r
   return options;
 }
 
-void run_finals(Session& session, const std::string& problem, const BuildContext& context, std::vector<Finalist> ranked,
+std::size_t finalist_count(const std::vector<double>& objectives) {
+  std::size_t count = std::min(objectives.size(), kFinalists);
+  while (count > 0 && objectives[count - 1] > kFinalistMargin * objectives.front()) --count;
+  return count;
+}
+
+bool run_finals(Session& session, const std::string& problem, const BuildContext& context, std::vector<Finalist> ranked,
                 ClassRecord& record) {
-  if (ranked.empty()) return;
-  while (ranked.size() > kFinalists || ranked.back().objective > kFinalistMargin * ranked.front().objective)
-    ranked.pop_back();
+  if (ranked.empty()) return true;
+  std::vector<double> objectives;
+  for (const Finalist& finalist : ranked) objectives.push_back(finalist.objective);
+  ranked.resize(finalist_count(objectives));
   Finals finals(session, context, std::move(ranked), record);
-  if (!finals.run_off(problem)) return;
-  finals.confirm();
+  if (!finals.run_off(problem)) return false;
+  const bool confirmed = finals.confirm();
   choose_best(record, session.config.search.objective);
   finals.warn_of_clocks();
-  finals.measure_again();
+  const bool measured_again = finals.measure_again();
   choose_best(record, session.config.search.objective);  // the winner may have failed
+  return confirmed && measured_again;
 }
 
 std::optional<double> objective_of(const std::optional<TimeRecord>& time, const std::string& objective) {

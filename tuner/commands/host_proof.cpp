@@ -84,7 +84,14 @@ Worker& HostProver::worker() {
   return *worker_;
 }
 
-std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, const std::vector<Variant>& variants) {
+std::string HostProver::key(const BuildContext& context, const Variant& variant) const {
+  BuildContext cut = context;
+  cut.problem = cut_for_host(context.problem, variant.tunables);
+  return compiler_->key(find_family(variant.family)->build(cut, variant.tunables).unit);
+}
+
+void HostProver::prove(const BuildContext& context, const std::vector<Variant>& variants,
+                       const std::function<void(std::size_t, const Proof&)>& each) {
   std::vector<BuildContext> cuts;
   std::vector<std::future<Expected<CompiledUnit>>> units;
   for (const Variant& variant : variants) {
@@ -101,9 +108,8 @@ std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, co
     }
     units.push_back(compiler_->compile(find_family(variant.family)->build(cuts.back(), variant.tunables).unit));
   }
-  std::vector<Proof> proofs;
   for (std::size_t i = 0; i < variants.size() && interrupt_signal() == 0; ++i) {
-    Proof proof{{}, cuts[i].problem};
+    Proof proof{{}, cuts[i].problem, 0};
     if (!wait_unless_interrupted(units[i])) break;
     const auto unit = units[i].get();
     try {
@@ -120,9 +126,8 @@ std::vector<HostProver::Proof> HostProver::prove(const BuildContext& context, co
           failed_evaluation({Outcome::unproven, fmt::format("not run on the CPU: {}", error.what()), {}});
     }
     if (interrupt_signal() != 0) break;
-    proofs.push_back(std::move(proof));
+    each(i, proof);
   }
-  return proofs;
 }
 
 }  // namespace tuner

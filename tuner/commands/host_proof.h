@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,14 +24,17 @@ class HostProver {
   HostProver(const Settings& settings, int jobs, std::uint64_t seed, const CompileLimits& limits = {});
 
   bool available() const { return compiler_ != nullptr; }
-  /// One entry a variant: ok with errors, or why not; the problems are cut from `context.problem`. Fewer entries when
-  /// a signal came in between.
   struct Proof {
     Evaluation evaluation;
     Problem on;
     double plain_error = 0;  // of the sequential fp32 sum there
   };
-  std::vector<Proof> prove(const BuildContext& context, const std::vector<Variant>& variants);
+  /// Hash of what a proof's code is made of.
+  std::string key(const BuildContext& context, const Variant& variant) const;
+  /// Ok with errors, or why not, on problems cut from `context.problem`; `each(i, proof)` is called as soon as it is
+  /// there. Ends early when a signal comes in between.
+  void prove(const BuildContext& context, const std::vector<Variant>& variants,
+             const std::function<void(std::size_t, const Proof&)>& each);
   Compiler& compiler() { return *compiler_; }
   /// Started at the first call.
   Worker& worker();

@@ -15,6 +15,7 @@
 #include "tuner/family/checks.h"
 #include "tuner/report/report.h"
 #include "tuner/space/space.h"
+#include "tuner/store/store.h"
 
 namespace tuner {
 namespace {
@@ -155,7 +156,9 @@ bool anything_valid(const RunResult& result) {
     for (const ClassRecord& record : problem.classes) {
       if (problem.problem.batch == 0) return true;
       for (const VariantRecord& variant : record.variants)
-        if (variant.outcome == Outcome::ok || (!result.measured && variant.outcome == Outcome::unproven)) return true;
+        if (variant.outcome == Outcome::ok ||
+            (!result.measured && variant.outcome == Outcome::unproven && !variant.cubin_sha256.empty()))
+          return true;
     }
   return false;
 }
@@ -176,6 +179,19 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
   for (const std::string& warning : warnings) progress.note("warning: " + warning);
 }
 
+/// Begins anew or goes on. What a new run finds is kept aside, not thrown away.
+void begin(Store& store, bool resume, Progress& progress, RunResult& result) {
+  if (!resume) {
+    if (const auto previous = store.set_aside())
+      progress.note(fmt::format("An earlier run's records are kept in {}; --resume would have gone on with them",
+                                previous->string()));
+  } else if (const auto size = store.size(); size > 0) {
+    progress.note(fmt::format("Resuming: the store holds {} records", size));
+  }
+  store.set_fact("started", result.started);
+  result.started = store.fact("started");
+}
+
 }  // namespace
 
 int tune(const TuneOptions& options, const Settings& settings) {
@@ -186,15 +202,20 @@ int tune(const TuneOptions& options, const Settings& settings) {
   InterruptGuard guard;
   Progress progress(options.verbosity, settings.progress_bar);
   const int jobs = job_count(config.jobs);
+  const std::filesystem::path folder = std::filesystem::path(config.out) / config.name, file = folder / "store.sqlite";
+  // One that is there is opened first: if it is in use or unfit, nothing else is begun.
+  std::optional<Store> store;
+  if (std::filesystem::exists(file)) store.emplace(file);
   Target target = open_target(
       {options.device, config.device_profile, config.device_target, jobs, config.compile, options.diagnose}, settings);
   require_energy_counter(config, target);
-  const std::filesystem::path folder = std::filesystem::path(config.out) / config.name;
   require_writable(folder);
+  if (!store) store.emplace(file);
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed, limits_of(config.compile));
-  Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, jobs};
+  Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, *store, jobs};
   RunResult result = describe_run(config, options, target, settings);
+  begin(*store, options.resume, progress, result);
 
   const auto filled = std::count_if(config.problems.begin(), config.problems.end(),
                                     [](const NamedProblem& named) { return named.problem.batch > 0; });
@@ -214,6 +235,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
       write_result(result, folder);  // each pair's numbers are safe before the next begins
     }
   }
+  if (options.resume) progress.note(in_words(session.taken_over));
   result.interrupted = interrupt_signal() != 0;
   const auto [result_path, best_path] = write_result(result, folder);
 

@@ -6,7 +6,7 @@
 
 #include "tuner/core/failure.h"
 #include "tuner/core/file.h"
-#include "tuner/core/json.h"
+#include "tuner/core/record_json.h"
 #include "tuner/core/result_fields.h"
 
 namespace tuner {
@@ -264,6 +264,33 @@ RunResult read_result(const std::filesystem::path& path) {
   }
   return result;
 }
+
+template <class Record>
+Json record_json(const Record& record, bool measured) {
+  Json json = Json::object();
+  Writer writer(json, measured);
+  visit(writer, record);
+  return json;
+}
+
+template <class Record>
+Record read_record(const Json& json, const std::string& where, bool measured) {
+  const Node node(json, where);
+  node.expect_object();
+  Record record;
+  Reader reader(node, measured);
+  visit(reader, record);
+  return record;
+}
+
+template Json record_json(const VariantRecord&, bool);
+template Json record_json(const BaselineRecord&, bool);
+template Json record_json(const ClassRecord&, bool);
+template Json record_json(const SearchAccount&, bool);
+template VariantRecord read_record(const Json&, const std::string&, bool);
+template BaselineRecord read_record(const Json&, const std::string&, bool);
+template ClassRecord read_record(const Json&, const std::string&, bool);
+template SearchAccount read_record(const Json&, const std::string&, bool);
 
 std::pair<std::filesystem::path, std::filesystem::path> write_result(const RunResult& result,
                                                                      const std::filesystem::path& folder) {

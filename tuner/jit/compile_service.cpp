@@ -50,14 +50,14 @@ std::future<Expected<CompiledUnit>> CompileService::compile(const CompileUnit& u
 }
 
 Expected<CompiledUnit> CompileService::compile_now(const CompileUnit& unit, const std::string& key) {
-  if (queue_.stopping()) return Failure{Outcome::compile_failed, "the compile was abandoned before it started", {}};
+  if (queue_.stopping()) return Failure{Outcome::unproven, "the compile was abandoned before it started", {}};
   try {
     if (auto hit = cache_.find(key)) return std::move(*hit);  // another process may have been quicker
     auto built = build(unit);
     if (!built) return built.failure();
     return cache_.publish(key, built->content, built->facts);
-  } catch (const std::exception& error) {
-    return Failure{Outcome::compile_failed, error.what(), {}};
+  } catch (const std::exception& error) {  // a full disk, say: nothing that the unit is to blame for
+    return Failure{Outcome::unproven, error.what(), {}};
   }
 }
 

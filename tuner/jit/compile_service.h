@@ -42,6 +42,7 @@ class CompileService : public Compiler {
   CompileService(std::unique_ptr<CompileBackend> backend, ArtifactCache cache, int jobs);
 
   std::string identity() const override { return backend_->identity(); }
+  std::string key(const CompileUnit& unit) const override { return backend_->key(unit); }
   std::vector<std::string> warnings() const override { return backend_->warnings(); }
   std::string preload() const override { return backend_->preload(); }
   std::future<Expected<CompiledUnit>> compile(const CompileUnit& unit) override;

@@ -33,6 +33,8 @@ class Compiler {
   virtual ~Compiler() = default;
   /// Compiler's name and version, part of the cache key: "NVRTC 13.0".
   virtual std::string identity() const = 0;
+  /// Hash of everything that affects the unit's code: source, all it includes, options, target, compiler.
+  virtual std::string key(const CompileUnit& unit) const = 0;
   /// Starts a compile; the future never throws. A hit in the cache is ready at once. Destroying the compiler kills what
   /// still runs.
   virtual std::future<Expected<CompiledUnit>> compile(const CompileUnit& unit) = 0;

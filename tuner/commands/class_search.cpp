@@ -1,0 +1,250 @@
+#include "tuner/commands/class_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tuner/commands/finals.h"
+#include "tuner/commands/interrupt.h"
+#include "tuner/model/model.h"
+
+namespace tuner {
+
+ClassSearch::ClassSearch(ClassTask& task)
+    : task_(task), candidates_(task.session.config, task.context, task.result.rejections) {
+  task_.result.space_size = candidates_.size();
+}
+
+void ClassSearch::run(const Allowance& allowance) {
+  const std::size_t total = candidates_.size();
+  const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
+                          candidates_.defaults(task_.context)};
+  const auto strategy = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
+  const std::size_t limit =
+      allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
+  task_.session.progress.begin(task_.label(), limit, allowance.seconds);
+  account_ = task_.records.account();
+  account_.jobs = task_.session.jobs;
+  start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
+  std::deque<Pending> pipeline;
+  std::size_t asked = 0;
+  while (!task_.stopped()) {
+    while (asked < limit && pipeline.size() < static_cast<std::size_t>(task_.session.jobs) * 2) {
+      const auto proposals = strategy->ask(1);
+      if (proposals.empty()) break;
+      pipeline.push_back(begin(proposals.front()));
+      ++asked;
+    }
+    if (pipeline.empty()) break;
+    drop_undone_cut(pipeline.front());
+    if (!pipeline.front().stored && allowance.seconds && searched() > *allowance.seconds) break;
+    if (!ready(pipeline.front())) continue;  // the wait ended by a signal or the budget
+    Pending next = std::move(pipeline.front());
+    pipeline.pop_front();
+    const Proposal proposal = next.proposal;
+    if (const auto told = next.stored ? retell(std::move(next)) : finish(std::move(next)))
+      strategy->tell(*told);
+    else
+      strategy->abandon(proposal);
+  }
+  for (const Pending& pending : pipeline) strategy->abandon(pending.proposal);
+  const SearchAccount spent = account();
+  if (allowance.seconds && !task_.stopped()) task_.records.keep_search_end(spent);  // a resumed run ends here, too
+  task_.result.search_account = spent;
+  task_.session.searched_seconds += spent.wall;
+  task_.session.progress.end();
+}
+
+ClassSearch::Pending ClassSearch::begin(const Proposal& proposal) {
+  const auto started = Clock::now();
+  Pending pending{proposal, candidates_.at(proposal.index), {}, {}, {}, {}, started};
+  pending.program = task_.program_of(pending.variant);
+  pending.key = task_.session.target.nvrtc->key(pending.program.unit);
+  pending.stored = task_.records.variant(id_of(pending.variant), pending.key);
+  if (pending.stored)
+    start_ += Clock::now() - started;  // looking it up is no search
+  else
+    pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
+  return pending;
+}
+
+/// One that was cut holds while the best is as fast as it was then, or its times are still too slow.
+void ClassSearch::drop_undone_cut(Pending& pending) {
+  if (!pending.stored || pending.stored->variant.outcome != Outcome::cut) return;
+  if (best_ <= pending.stored->best_before) return;
+  const auto& time = pending.stored->variant.time;
+  if (time && time->ms.median > task_.session.config.measure.cut_factor * best_) return;
+  task_.records.was_stale("cut against a faster one that is gone");
+  pending.stored.reset();
+  pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
+}
+
+bool ClassSearch::ready(const Pending& pending) {
+  if (pending.stored) return true;
+  const auto start = Clock::now();
+  const bool ready = pending.unit.wait_for(std::chrono::milliseconds(200)) == std::future_status::ready;
+  account_.compile_wait += std::chrono::duration<double>(Clock::now() - start).count();
+  return ready;
+}
+
+/// Nothing where it has to be given up.
+std::optional<Told> ClassSearch::finish(Pending pending) {
+  VariantRecord record;
+  record.id = id_of(pending.variant);
+  record.variant = pending.variant;
+  record.lower_bound_ms =
+      lower_bound_ms(pending.program.work, task_.context.device, task_.session.config.measure.l2 != "warm");
+  const auto unit = pending.unit.get();
+  const double best_before = best_;
+  if (!unit) {
+    record.outcome = unit.failure().outcome;
+    record.reason = unit.failure().reason;
+    record.log = unit.failure().log;
+  } else {
+    note_compile_facts(record, pending.program, *unit);
+    if (record.outcome != Outcome::rejected) {
+      if (task_.session.target.measured() && !task_.load()) return std::nullopt;
+      judge(record, *unit);
+    }
+  }
+  store(record, pending.key, best_before);
+  const std::chrono::duration<double> cost = Clock::now() - pending.started;
+  return note(pending, std::move(record), unit ? std::optional(*unit) : std::nullopt, cost.count());
+}
+
+/// One that the store knows, as if it had just been found out.
+Told ClassSearch::retell(Pending pending) {
+  const auto started = Clock::now();
+  const Told told = note(pending, std::move(pending.stored->variant), std::nullopt, 0);
+  start_ += Clock::now() - started;
+  return told;
+}
+
+Told ClassSearch::note(const Pending& pending, VariantRecord record, std::optional<CompiledUnit> unit, double cost) {
+  task_.session.progress.detail(fmt::format("  {} {}: {}{}{}", record.id, to_string(pending.variant.tunables),
+                                            to_string(record.outcome),
+                                            record.time             ? fmt::format(" {:.4g} ms", record.time->ms.median)
+                                            : record.reason.empty() ? ""
+                                                                    : ", " + record.reason,
+                                            pending.stored ? " (from the store)" : ""));
+  if (record.time) task_.note_clock(*record.time);
+  const auto value = value_of(record, pending.program);
+  if (record.outcome == Outcome::ok && value && *value < best_) {
+    best_ = *value;
+    best_id_ = record.id;
+  }
+  if (value && record.outcome != Outcome::cut) kept_.push_back({task_.result.variants.size(), std::move(unit), *value});
+  const Told told{pending.proposal, record.outcome, value, cost};
+  task_.result.variants.push_back(std::move(record));
+  task_.session.progress.step(best_text());
+  return told;
+}
+
+void ClassSearch::store(const VariantRecord& record, const std::string& key, double best_before) {
+  const auto start = Clock::now();
+  task_.records.keep_variant({record, best_before, account()}, key);
+  account_.store += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// What the search compares, the smaller the better. Offline: the place in the model's order.
+std::optional<double> ClassSearch::value_of(const VariantRecord& record, const Program& program) const {
+  if (task_.session.target.measured()) return objective_of(record.time, task_.objective());
+  if (record.outcome != Outcome::unproven || record.cubin_sha256.empty()) return std::nullopt;
+  return shortlist_key(record, program, task_.context);
+}
+
+void ClassSearch::note_compile_facts(VariantRecord& record, const Program& program, const CompiledUnit& unit) {
+  record.registers = unit.registers;
+  record.spill_bytes = unit.spill_bytes;
+  record.cubin_sha256 = unit.sha256;
+  record.compile_ms = unit.compile_ms;
+  if (!unit.from_cache) account_.compile_cpu += unit.compile_ms / 1e3;
+  record.log = unit.log;
+  record.shared_bytes = 0;
+  record.occupancy = 1;
+  for (const Launch& launch : program.run) {
+    const Occupancy occupancy =
+        occupancy_of(task_.context.device, unit.registers, unit.static_shared_bytes, launch.shape);
+    record.shared_bytes =
+        std::max(record.shared_bytes, unit.static_shared_bytes + static_cast<int>(launch.shape.shared_bytes));
+    record.occupancy = std::min(record.occupancy, occupancy.fraction);
+    if (occupancy.blocks_per_sm == 0) {
+      record.outcome = Outcome::rejected;
+      record.reason = "no block fits an SM: " + occupancy.limited_by;
+    }
+  }
+}
+
+/// On the GPU: verified and timed.
+void ClassSearch::judge(VariantRecord& record, const CompiledUnit& unit) {
+  if (!task_.session.target.measured()) {
+    record.outcome = Outcome::unproven;
+    record.reason = "compiled; not on the shortlist, so not run";
+    return;
+  }
+  MeasureOptions options = search_options(task_.measure);
+  options.expected_mhz = task_.clock_mhz;
+  // A slower variant may still take less energy.
+  if (!task_.by_energy() && best_ < std::numeric_limits<double>::infinity()) options.best_ms = best_;
+  Evaluation evaluation = task_.session.target.worker->evaluate(record.variant, unit, &options);
+  account_.load += evaluation.spent.load;
+  account_.verify += evaluation.spent.verify;
+  account_.measure += evaluation.spent.measure;
+  account_.idle += evaluation.spent.idle;
+  record.outcome = evaluation.outcome;
+  record.reason = evaluation.reason;
+  if (!evaluation.log.empty()) record.log = evaluation.log;
+  record.errors = evaluation.errors;
+  record.time = std::move(evaluation.time);
+  record.prepare_ms = evaluation.prepare_ms;
+}
+
+SearchAccount ClassSearch::account() const {
+  SearchAccount now = account_;
+  now.wall = searched();
+  now.other = now.wall - now.compile_wait - now.load - now.verify - now.measure - now.idle - now.store;
+  return now;
+}
+
+std::string ClassSearch::best_text() const {
+  return best_id_.empty() ? std::string()
+                          : fmt::format("{:.4g} {} {}", best_, task_.by_energy() ? "mJ" : "ms", best_id_);
+}
+
+std::vector<ClassSearch::Kept*> ClassSearch::ranking(Outcome outcome) {
+  std::vector<Kept*> order;
+  for (Kept& kept : kept_)
+    if (task_.result.variants[kept.record].outcome == outcome) order.push_back(&kept);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
+  return order;
+}
+
+bool ClassSearch::have_unit(Kept& kept) {
+  if (kept.unit) return true;
+  VariantRecord& record = task_.result.variants[kept.record];
+  const Program program = task_.program_of(record.variant);
+  auto unit = task_.session.target.nvrtc->compile(program.unit);
+  if (!wait_unless_interrupted(unit)) return false;
+  auto compiled = unit.get();
+  if (compiled && compiled->sha256 == record.cubin_sha256) {
+    kept.unit = std::move(*compiled);
+    return true;
+  }
+  task_.records.was_stale("other machine code");
+  if (!compiled) {
+    record.outcome = compiled.failure().outcome;
+    record.reason = compiled.failure().reason;
+    record.time.reset();
+    return false;
+  }
+  if (!task_.load()) return false;
+  note_compile_facts(record, program, *compiled);
+  judge(record, *compiled);
+  store(record, task_.session.target.nvrtc->key(program.unit), best_);
+  kept.objective = value_of(record, program).value_or(kept.objective);
+  kept.unit = std::move(*compiled);
+  return false;
+}
+
+}  // namespace tuner

@@ -1,0 +1,76 @@
+// The search of one problem and class: candidates are asked for, compiled and evaluated, or taken over from the store,
+// and told.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <future>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/commands/candidates.h"
+#include "tuner/commands/class_task.h"
+#include "tuner/search/search.h"
+
+namespace tuner {
+
+class ClassSearch {
+ public:
+  explicit ClassSearch(ClassTask& task);
+
+  /// Valid configurations.
+  std::size_t space_size() const { return candidates_.size(); }
+  void run(const Allowance& allowance);
+
+  /// What is kept of one that may win.
+  struct Kept {
+    std::size_t record;                // its place among the result's variants
+    std::optional<CompiledUnit> unit;  // none yet where the record is from the store
+    double objective;
+  };
+  /// Those of this outcome, the best objective first.
+  std::vector<Kept*> ranking(Outcome outcome);
+  /// Compiles what the store only has a record of. False where the machine code is no longer what was measured: then
+  /// the variant was evaluated again, and its place may be another; or where it has to be given up.
+  bool have_unit(Kept& kept);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A candidate on its way through compiling, or taken over from the store.
+  struct Pending {
+    Proposal proposal;
+    Variant variant;
+    Program program;
+    std::string key;  // of its unit
+    std::optional<ClassRecords::Searched> stored;
+    std::future<Expected<CompiledUnit>> unit;  // where it is not stored
+    Clock::time_point started;
+  };
+
+  Pending begin(const Proposal& proposal);
+  void drop_undone_cut(Pending& pending);
+  bool ready(const Pending& pending);
+  std::optional<Told> finish(Pending pending);
+  Told retell(Pending pending);
+  Told note(const Pending& pending, VariantRecord record, std::optional<CompiledUnit> unit, double cost);
+  void note_compile_facts(VariantRecord& record, const Program& program, const CompiledUnit& unit);
+  void judge(VariantRecord& record, const CompiledUnit& unit);
+  void store(const VariantRecord& record, const std::string& key, double best_before);
+  std::optional<double> value_of(const VariantRecord& record, const Program& program) const;
+  std::string best_text() const;
+  double searched() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  SearchAccount account() const;
+
+  ClassTask& task_;
+  Candidates candidates_;
+  std::vector<Kept> kept_;
+  SearchAccount account_;    // but for wall and other
+  Clock::time_point start_;  // moved into the past by what earlier processes of the run spent
+  double best_ = std::numeric_limits<double>::infinity();  // ms, or mJ
+  std::string best_id_;
+};
+
+}  // namespace tuner

@@ -1,0 +1,180 @@
+#include "tuner/store/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <system_error>
+
+#include "tuner/core/failure.h"
+#include "tuner/core/file.h"
+#include "tuner/store/file_system.h"
+
+namespace tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint32_t kApplication = 0x74756e72;  // "tunr"
+constexpr std::uint32_t kFormat = 1;
+
+constexpr const char* kSchema = R"(
+CREATE TABLE records (
+  problem TEXT NOT NULL, class TEXT NOT NULL, stage TEXT NOT NULL, subject TEXT NOT NULL,
+  unit TEXT NOT NULL, cubin TEXT NOT NULL, gpu TEXT NOT NULL, sm_count INTEGER NOT NULL, power_limit_w REAL NOT NULL,
+  driver_branch TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL, protocol INTEGER NOT NULL,
+  elapsed REAL NOT NULL, provenance TEXT NOT NULL, data TEXT NOT NULL,
+  PRIMARY KEY (problem, class, stage, subject)
+) WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;)";
+
+constexpr const char* kSelect =
+    "SELECT unit, cubin, gpu, sm_count, power_limit_w, driver_branch, settings, seed, protocol, elapsed, provenance, "
+    "data FROM records WHERE problem = ? AND class = ? ";
+
+constexpr const char* kPut = R"(
+REPLACE INTO records (problem, class, stage, subject, unit, cubin, gpu, sm_count, power_limit_w, driver_branch, settings,
+                      seed, protocol, elapsed, provenance, data)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))";
+
+std::uint32_t big_endian(const char* bytes) {
+  std::uint32_t number = 0;
+  for (int i = 0; i < 4; ++i) number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  return number;
+}
+
+/// A file that ends before its header says, where no journal could hold the rest.
+bool cut_short(const fs::path& file, const std::array<char, 100>& header) {
+  std::error_code error;
+  if (fs::exists(file.string() + "-wal", error) || fs::exists(file.string() + "-journal", error)) return false;
+  const bool counts = big_endian(&header[24]) == big_endian(&header[92]);
+  const std::uint64_t page = big_endian(&header[16]) >> 16;
+  return counts && fs::file_size(file, error) < (page == 1 ? 65536 : page) * big_endian(&header[28]);
+}
+
+/// Refuses what is not a store of this format by its header alone (sqlite.org/fileformat), so that a foreign database
+/// is never written to, not even by SQLite's own recovery.
+void require_ours(const fs::path& file) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  std::array<char, 100> header{};
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw EnvironmentError(fmt::format("{}: cannot be read", file.string()));
+  stream.read(header.data(), header.size());
+  const auto got = static_cast<std::size_t>(stream.gcount());
+  const std::string_view start(header.data(), std::min(got, kMagic.size()));
+  if (start != kMagic.substr(0, start.size()))
+    throw UsageError(fmt::format("{}: not a store of tuner; move it away, or give another --out", file.string()));
+  if (got < header.size() || (big_endian(&header[68]) == kApplication && cut_short(file, header)))
+    throw UsageError(
+        fmt::format("{}: damaged (cut short); nothing was changed; move it away to begin anew", file.string()));
+  if (big_endian(&header[68]) != kApplication)
+    throw UsageError(
+        fmt::format("{}: a database of another program; move it away, or give another --out", file.string()));
+  if (const std::uint32_t format = big_endian(&header[60]); format != kFormat)
+    throw UsageError(
+        fmt::format("{}: a store of format {}; this tuner reads and writes format {}: use the {} one that "
+                    "wrote it, or give another --out",
+                    file.string(), format, kFormat, format > kFormat ? "newer" : "older"));
+}
+
+std::optional<StoredRecord> row_of(Statement& select) {
+  if (!select.step()) return std::nullopt;
+  const Statement& row = select;
+  return StoredRecord{{row.text(0), row.text(1), row.text(2), static_cast<int>(row.integer(3)), row.real(4),
+                       row.text(5), row.text(6), static_cast<std::uint64_t>(row.integer(7)), row.integer(8)},
+                      row.text(11),
+                      row.real(9),
+                      row.text(10)};
+}
+
+/// The path of a store that exists now.
+const fs::path& made(const fs::path& file) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(file, error)))
+    // Whole or not at all; where another process was quicker, its file stays.
+    publish_file(file, database_image(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; BEGIN;{}COMMIT;",
+                                                  kApplication, kFormat, kSchema)));
+  require_ours(file);
+  return file;
+}
+
+void sync(const fs::path& path, int flags) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!synced && (flags & O_DIRECTORY) == 0)  // not all file systems allow it for folders
+    throw EnvironmentError(
+        fmt::format("{}: cannot be written: {}", path.string(), std::generic_category().message(error)));
+}
+
+}  // namespace
+
+Store::Store(const fs::path& file) : database_(made(file)) {
+  database_.checkpoint_when_closing(false);  // until it is known to be whole
+  database_.lock();
+  if (const std::string found = database_.text_of("PRAGMA integrity_check(1)"); found != "ok")
+    throw UsageError(fmt::format("{}: damaged ({}); nothing was changed; move it away to begin anew", file.string(),
+                                 found.substr(0, found.find('\n'))));
+  database_.text_of(fmt::format("PRAGMA journal_mode={}", journal_mode_in(file.parent_path())));
+  database_.run("PRAGMA synchronous=FULL");
+  database_.checkpoint_when_closing(true);
+  find_.emplace(database_, std::string(kSelect) + "AND stage = ? AND subject = ?");
+  put_.emplace(database_, kPut);
+}
+
+std::optional<fs::path> Store::set_aside() {
+  if (size() == 0) return std::nullopt;
+  const fs::path previous = database_.file().parent_path() / (database_.file().stem().string() + ".previous.sqlite");
+  const fs::path copy = previous.string() + ".tmp";
+  std::error_code error;
+  fs::remove(copy, error);
+  Statement(database_, "VACUUM INTO ?").bind(copy.string()).step();
+  sync(copy, O_RDONLY);
+  fs::rename(copy, previous, error);
+  if (error) throw EnvironmentError(fmt::format("{}: cannot be written: {}", previous.string(), error.message()));
+  sync(previous.parent_path().empty() ? "." : previous.parent_path(), O_RDONLY | O_DIRECTORY);
+  Transaction transaction(database_);
+  database_.run("DELETE FROM records; DELETE FROM facts");
+  transaction.commit();
+  return previous;
+}
+
+std::int64_t Store::size() { return database_.number_of("SELECT COUNT(*) FROM records"); }
+
+std::optional<StoredRecord> Store::find(const RecordKey& key) {
+  find_->bind(key.problem).bind(key.accuracy).bind(key.stage).bind(key.subject);
+  const auto found = row_of(*find_);
+  find_->reset();
+  return found;
+}
+
+std::optional<StoredRecord> Store::latest(const std::string& problem, const std::string& accuracy) {
+  Statement statement(database_, std::string(kSelect) + "ORDER BY elapsed DESC LIMIT 1");
+  return row_of(statement.bind(problem).bind(accuracy));
+}
+
+void Store::put(const RecordKey& key, const StoredRecord& record) {
+  const Validity& valid = record.valid_for;
+  put_->bind(key.problem).bind(key.accuracy).bind(key.stage).bind(key.subject);
+  put_->bind(valid.unit).bind(valid.cubin).bind(valid.gpu).bind(std::int64_t{valid.sm_count});
+  put_->bind(valid.power_limit_w).bind(valid.driver_branch).bind(valid.settings);
+  put_->bind(static_cast<std::int64_t>(valid.seed)).bind(valid.protocol);
+  put_->bind(record.elapsed).bind(record.provenance).bind(record.data);
+  put_->step();
+  put_->reset();
+}
+
+std::string Store::fact(const std::string& name) {
+  Statement statement(database_, "SELECT value FROM facts WHERE name = ?");
+  statement.bind(name);
+  return statement.step() ? statement.text(0) : std::string();
+}
+
+void Store::set_fact(const std::string& name, const std::string& value) {
+  Statement(database_, "INSERT OR IGNORE INTO facts VALUES (?, ?)").bind(name).bind(value).step();
+}
+
+}  // namespace tuner
