@@ -125,6 +125,17 @@ TEST_F(Blame, ARunOffOfNothingButCulpritsNamesThemAll) {
   for (const auto& entry : times->entries) EXPECT_TRUE(entry.failure);
 }
 
+TEST_F(Blame, ARouteOfALibraryThatCostsAWorkerCostsNoOtherRoute) {
+  const auto records = worker().baseline("a dies b dies_once c stopped", {}, {});
+  std::vector<std::string> found;
+  for (const BaselineRecord& record : records) found.push_back(record.route + ": " + record.status);
+  EXPECT_THAT(found,
+              testing::ElementsAre("a: ok", "dies: crashed", "b: ok", "dies_once: ok", "c: ok", "stopped: timed_out"));
+  EXPECT_EQ(records.at(1).reason,
+            "the worker ended by exit code 3; twice, the second time as the first of a fresh worker");
+  EXPECT_EQ(log(), "a 1\ndies 1\ndies 1\nb 1\ndies_once 1\ndies_once 1\nc 1\nstopped 1\nstopped 1\n");
+}
+
 TEST_F(Blame, AWorkerThatCannotBeReplacedIsAnErrorOfTheEnvironment) {
   ASSERT_TRUE(worker().load(context_, Values::normal, 13));  // which no second worker survives
   try {

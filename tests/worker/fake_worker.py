@@ -79,6 +79,17 @@ while True:
         wrong = family == "wrong"
         send({"outcome": "wrong_result" if wrong else "ok", "reason": "not right" if wrong else "", "log": "",
               "errors": None, "prepare_ms": 0, "spent": {"load": 0, "verify": 0, "measure": 0, "idle": 0}})
+    elif request["op"] == "baseline":
+        # One route for each word of the name; an interrupted list goes on at `skip`.
+        records = []
+        for i, word in list(enumerate(request["name"].split()))[request["skip"]:]:
+            record = {"name": request["name"], "route": word, "engine": "", "knobs": "", "workspace_bytes": 0,
+                      "traffic_bytes": 0, "deterministic": True, "not_comparable": False, "status": "", "reason": "",
+                      "errors": None}
+            send({"alive": True, "routes": i, "records": records, "next": record})
+            act(word, 1)
+            records = [dict(record, status="ok")]
+        send({"records": records})
     elif request["op"] == "run_off":
         families = [contestant["variant"]["family"] for contestant in request["contestants"]]
         for name in families:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <thread>
 
@@ -23,6 +24,7 @@ constexpr double kSanitizerSlowdown = 5;
 constexpr double kSanitizedHangSeconds = 30;
 constexpr double kSanitizerFlushSeconds = 20;
 constexpr double kStartSeconds = 120;
+constexpr double kNeverNarrow = 1e-12;  // a suspect alone is launched as often as it may have been in company
 constexpr int kStarts = 3;  // attempts at a fresh worker: the memory of one that was killed may not be free yet
 
 bool cost_the_worker(Outcome outcome) { return outcome == Outcome::crashed || outcome == Outcome::timed_out; }
@@ -87,34 +89,55 @@ class WorkerHandle : public Worker {
                  {"workspace_mib", options.workspace_mib},
                  {"deterministic", options.deterministic},
                  {"measure", msg::from(measure)}};
-    Json reply;
-    auto failure = request(message, reply);
-    if (failure && cost_the_worker(failure->outcome)) failure = request(message, reply);  // alone in a fresh worker
-    if (failure) {
-      BaselineRecord record;
-      record.name = name;
-      record.status = to_string(failure->outcome);
-      record.reason = failure->reason;
-      return {record};
-    }
     std::vector<BaselineRecord> records;
-    for (const Json& record : reply) records.push_back(msg::baseline_record(record));
-    return records;
+    BaselineRecord next;  // the route at work
+    next.name = name;
+    int done = 0;  // routes that have their records or are blamed
+    const auto take = [&](const Json& part) {
+      for (const Json& record : part.at("records")) records.push_back(msg::baseline_record(record));
+    };
+    // A route that costs the worker is repeated as the first of a fresh one; the others go on after it.
+    for (std::optional<int> suspect;;) {
+      message["skip"] = done;
+      Json reply;
+      const auto failure = request(message, reply, [&](const Json& sign) {
+        if (!sign.contains("next")) return;
+        take(sign);
+        done = sign.at("routes").get<int>();
+        next = msg::baseline_record(sign["next"]);
+      });
+      if (!failure) {
+        take(reply);
+        return records;
+      }
+      const bool lost = cost_the_worker(failure->outcome);
+      if (lost && suspect != done) {
+        suspect = done;
+        continue;
+      }
+      next.status = to_string(failure->outcome);
+      next.reason = failure->reason + (lost ? "; twice, the second time as the first of a fresh worker" : "");
+      records.push_back(next);
+      if (!lost || next.route.empty()) return records;
+      ++done;
+    }
   }
 
   Expected<RunOffTimes> run_off(const std::vector<Contestant>& contestants, const CudnnOptions& options,
                                 const std::vector<MeasureOptions>& regimes, int most_rounds) override {
-    Json measures = Json::array();
-    for (const MeasureOptions& measure : regimes) measures.push_back(msg::from(measure));
-    const auto race = [&](const std::vector<std::size_t>& entrants) -> Expected<RunOffTimes> {
-      Json entries = Json::array();
+    const auto race = [&](const std::vector<std::size_t>& entrants, bool to_the_end) -> Expected<RunOffTimes> {
+      Json entries = Json::array(), measures = Json::array();
+      for (MeasureOptions measure : regimes) {
+        if (to_the_end) measure.half_width = kNeverNarrow;
+        measures.push_back(msg::from(measure));
+      }
       for (const std::size_t i : entrants) entries.push_back(entry_of(contestants[i]));
       Json reply;
       const Json message{{"op", "run_off"},
                          {"contestants", std::move(entries)},
                          {"workspace_mib", options.workspace_mib},
                          {"deterministic", options.deterministic},
-                         {"measures", measures},
+                         {"measures", std::move(measures)},
                          {"rounds", most_rounds},
                          {"grace_seconds", options_.grace_seconds}};
       if (const auto failure = request(message, reply)) return *failure;
@@ -122,18 +145,20 @@ class WorkerHandle : public Worker {
     };
     std::vector<std::size_t> entrants(contestants.size());
     std::iota(entrants.begin(), entrants.end(), std::size_t{0});
-    auto times = race(entrants);
+    auto times = race(entrants, false);
     if (times || !cost_the_worker(times.failure().outcome)) return times;
     RunOffTimes all;
     all.entries.resize(contestants.size());
-    for (std::size_t i = 0; i < contestants.size(); ++i)
-      if (const auto alone = race({i}); !alone && cost_the_worker(alone.failure().outcome)) {
-        all.entries[i].failure = alone.failure();
-        all.entries[i].failure->reason += "; again alone under as many launches in a fresh worker";
-      }
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
+      const auto alone = race({i}, true);
+      if (options_.interrupted && options_.interrupted()) return Failure{Outcome::unproven, kInterrupted, {}};
+      if (alone || !cost_the_worker(alone.failure().outcome)) continue;
+      all.entries[i].failure = alone.failure();
+      all.entries[i].failure->reason += "; again alone under as many launches in a fresh worker";
+    }
     std::erase_if(entrants, [&](std::size_t i) { return all.entries[i].failure.has_value(); });
     if (entrants.empty()) return all;
-    times = race(entrants);
+    times = race(entrants, false);
     if (!times) {
       Failure failure = times.failure();
       if (cost_the_worker(failure.outcome)) failure.reason += "; nobody who takes part fails alone";
@@ -234,20 +259,23 @@ class WorkerHandle : public Worker {
     });
   }
 
-  /// `seconds` is how long it may be silent: signs of life are messages too.
-  Received exchange(WorkerProcess& process, const Json& message, Json& reply, double seconds) {
+  using Sign = std::function<void(const Json&)>;
+
+  /// `seconds` is how long it may be silent: signs of life are messages too, and may bring a part of the reply.
+  Received exchange(WorkerProcess& process, const Json& message, Json& reply, double seconds, const Sign& sign = {}) {
     if (!send_message(process.socket(), message)) return Received::closed;
-    Received end = Received::message;
-    do end = receive(process, reply, seconds);
-    while (end == Received::message && reply.is_object() && reply.contains("alive"));
-    return end;
+    while (true) {
+      const Received end = receive(process, reply, seconds);
+      if (end != Received::message || !reply.is_object() || !reply.contains("alive")) return end;
+      if (sign) sign(reply);
+    }
   }
 
   /// The failure of this request, or nothing and `reply`. After one that cost the worker there is none.
-  std::optional<Failure> request(const Json& message, Json& reply) {
+  std::optional<Failure> request(const Json& message, Json& reply, const Sign& sign = {}) {
     if (!process_) restart();
     process_->forget_error_output();
-    switch (exchange(*process_, message, reply, options_.timeout_seconds)) {
+    switch (exchange(*process_, message, reply, options_.timeout_seconds, sign)) {
       case Received::message:
         break;
       case Received::interrupted:

@@ -292,22 +292,19 @@ class Server {
     return options;
   }
 
+  /// Before each route a sign of life that names it and brings the records of the one before; the last ones are the
+  /// reply. `skip`: routes that an earlier worker is done with.
   Json baseline(const Json& request) {
     const auto name = request.at("name").get<std::string>();
-    Json records = Json::array();
     auto routes = routes_of(name, baseline_options(request));
-    if (!routes) {
-      BaselineRecord record;
-      record.name = name;
-      record.status = to_string(note(routes.failure()).outcome);
-      record.reason = routes.failure().reason;
-      records.push_back(msg::from(record));
-      return records;
-    }
+    if (!routes) return {{"failure", msg::from(note(routes.failure()))}};
     // A library has hundreds of routes: those certain to be slower than the best so far are cut as variants are.
     MeasureOptions options = msg::measure_options(request.at("measure")), for_notes = options;
     const bool deterministic = baseline_options(request).deterministic;
-    for (BaselineRoute& route : *routes) {
+    const auto skip = request.at("skip").get<std::size_t>();
+    Json done = Json::array();
+    for (std::size_t i = skip; i < routes->size(); ++i) {
+      BaselineRoute& route = (*routes)[i];
       BaselineRecord record;
       record.name = name;
       record.route = route.route;
@@ -315,10 +312,13 @@ class Server {
       record.knobs = route.knobs;
       record.workspace_bytes = route.workspace_bytes;
       record.traffic_bytes = route.traffic_bytes;
+      send_message(socket_,
+                   {{"alive", true}, {"routes", i}, {"records", std::move(done)}, {"next", msg::from(record)}});
+      done = Json::array();
       bool repeatable = true;
       watchdog_.expect(kVendorSeconds + options.max_seconds);
       const Evaluation evaluation = check_and_time(*route.runnable, &options, deterministic, &repeatable);
-      watchdog_.calm();
+      if (poisoned_) return {{"failure", msg::from(Failure{evaluation.outcome, evaluation.reason, evaluation.log})}};
       record.deterministic = route.deterministic && repeatable;
       record.status = to_string(evaluation.outcome);
       record.reason = evaluation.reason;
@@ -326,14 +326,14 @@ class Server {
       record.time = evaluation.time;
       if (evaluation.outcome == Outcome::ok && evaluation.time)
         options.best_ms = std::min(options.best_ms.value_or(evaluation.time->ms.median), evaluation.time->ms.median);
-      records.push_back(msg::from(record));
-      if (route.inner && evaluation.time && !poisoned_)
-        records.push_back(msg::from(note_beside(*route.inner, *route.runnable, record, for_notes)));
+      done.push_back(msg::from(record));
+      if (route.inner && evaluation.time)
+        done.push_back(msg::from(note_beside(*route.inner, *route.runnable, record, for_notes)));
       route.inner.reset();
       route.runnable.reset();  // its plan, packed weights and share of the workspace: the next may need more
-      if (poisoned_) break;
+      watchdog_.calm();
     }
-    return records;
+    return {{"records", std::move(done)}};
   }
 
   /// A right route's work between its conversions, timed in the same way; what it computed is checked afterwards.
