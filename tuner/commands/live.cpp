@@ -64,9 +64,9 @@ Json side_json(const Side& side, const TimeRecord& time) {
 class Live {
  public:
   Live(const CompareCommand& options, const Settings& settings) : options_(options) {
-    DeviceChoice choice;
-    choice.kind = DeviceChoice::Kind::cuda;
-    target_ = open_target(choice, {}, {}, 1, settings);
+    TargetOptions target;
+    target.device.kind = DeviceChoice::Kind::cuda;
+    target_ = open_target(target, settings);
     comparison_.timed = true;
     comparison_.options = {options.fail_slower, options.allow_different};
   }
