@@ -16,12 +16,16 @@ class HostFaults : public ::testing::Test {
     options.limits = {30, std::size_t{1} << 30};
     compiler_ = make_host_compiler(options);
     ASSERT_TRUE(compiler_);
+    start(5);
+  }
+
+  void start(double grace_seconds) {
     WorkerOptions worker;
     worker.program = TUNER_WITH_FAULTS;
     worker.device = "host:1";
     worker.preload = compiler_->preload();
     ASSERT_FALSE(worker.preload.empty()) << "the C++ compiler has no shared address sanitizer runtime";
-    worker.grace_seconds = 5;
+    worker.grace_seconds = grace_seconds;
     worker_ = start_worker(worker);
     const auto loaded = worker_->load(context_, Values::normal, 1);
     ASSERT_TRUE(loaded) << loaded.failure().reason;
@@ -106,10 +110,11 @@ TEST_F(HostFaults, ACodeThatIsNoCppIsTheCompilersToRefuse) {
 }
 
 TEST_F(HostFaults, AWorkerThatSomebodyKillsIsReplacedAndNobodyIsBlamed) {
-  const Variant slow = variant_of("none", 4000);
+  start(60);
+  const Variant slow = variant_of("none", 400);
   ASSERT_TRUE(compiler_->compile(find_family("fault")->build(context_, slow.tunables).unit).get());
   for (const auto& [signal, what] : {std::pair(SIGKILL, "signal 9 (Killed)"), {SIGSTOP, "stopped by a signal"}}) {
-    const Saboteur saboteur(0.3, [signal = signal](pid_t worker) { kill(worker, signal); });
+    const Saboteur saboteur(0.1, [signal = signal](pid_t worker) { kill(worker, signal); });
     const Evaluation evaluation = evaluate(slow);
     ASSERT_TRUE(saboteur.acted());
     EXPECT_EQ(evaluation.outcome, Outcome::ok) << evaluation.reason;

@@ -87,7 +87,8 @@ class Live {
       if (right.outcome != Outcome::ok)
         c.regressions.push_back(fmt::format("{}: {}: {}", side.variant->id, to_string(right.outcome), right.reason));
       if (!side.as_recorded()) c.notes.push_back(side.variant->id + ": another cubin than was recorded");
-      contestants.push_back({std::pair(side.variant->variant, side.unit), {}, {}, {}, {}});
+      contestants.push_back(
+          {std::pair(side.variant->variant, side.unit), {}, {}, {}, {}, side.variant->time->ms.median});
     }
     if (interrupt_signal() != 0) throw Interrupted{interrupt_signal()};
     if (c.regressions.empty()) time(c, sides, contestants, *sides[0].variant->time);

@@ -128,7 +128,9 @@ NvrtcReply compile_with_nvrtc(const NvrtcApi& nvrtc, const NvrtcRequest& request
   nvrtcProgram program = nullptr;
   const auto failed = [&](nvrtcResult result, const char* call) {
     if (result == NVRTC_SUCCESS) return false;
-    reply.died = result == NVRTC_ERROR_OUT_OF_MEMORY || result == NVRTC_ERROR_INTERNAL_ERROR;
+    // The front end reports a lack of memory as it reports errors of the source.
+    reply.died = result == NVRTC_ERROR_OUT_OF_MEMORY || result == NVRTC_ERROR_INTERNAL_ERROR ||
+                 reply.log.find("catastrophic error: out of memory") != std::string::npos;
     reply.reason = fmt::format("{}: {}", call, nvrtc.get_error_string(result));
     const std::string error = first_error(reply.log);
     if (!error.empty()) reply.reason += ": " + error;

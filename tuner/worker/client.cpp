@@ -21,7 +21,7 @@ namespace msg = messages;
 
 constexpr const char* kInterrupted = "interrupted";
 constexpr double kSanitizerSlowdown = 5;
-constexpr double kSanitizedHangSeconds = 30;
+constexpr double kSanitizedHangSeconds = 15;
 constexpr double kSanitizerFlushSeconds = 20;
 constexpr double kStartSeconds = 120;
 constexpr double kNeverNarrow = 1e-12;  // a suspect alone is launched as often as it may have been in company
@@ -99,6 +99,7 @@ class WorkerHandle : public Worker {
     // A route that costs the worker is repeated as the first of a fresh one; the others go on after it.
     for (std::optional<int> suspect;;) {
       message["skip"] = done;
+      message["measure"] = msg::from(options_after(measure, records));
       Json reply;
       const auto failure = request(message, reply, [&](const Json& sign) {
         if (!sign.contains("next")) return;
@@ -177,6 +178,14 @@ class WorkerHandle : public Worker {
             {"device", msg::from(context.device)}};
   }
 
+  /// With the best route so far as the one to beat.
+  static MeasureOptions options_after(MeasureOptions options, const std::vector<BaselineRecord>& records) {
+    for (const BaselineRecord& record : records)
+      if (record.status == to_string(Outcome::ok) && record.time && !record.not_comparable)
+        options.best_ms = std::min(options.best_ms.value_or(record.time->ms.median), record.time->ms.median);
+    return options;
+  }
+
   static Json entry_of(const Contestant& contestant) {
     Json entry = contestant.variant ? Json{{"variant", msg::from(contestant.variant->first)},
                                            {"unit", msg::from(contestant.variant->second)}}
@@ -240,13 +249,17 @@ class WorkerHandle : public Worker {
     std::string reason;
     for (int attempt = 0; attempt < kStarts; ++attempt) {
       if (attempt > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-      auto process = started({});
-      reason = taught(*process, options_.timeout_seconds);
-      if (options_.interrupted && options_.interrupted()) break;
-      if (reason.empty()) {
-        process_ = std::move(process);
-        return;
+      try {
+        auto process = started({});
+        reason = taught(*process, options_.timeout_seconds);
+        if (reason.empty()) {
+          process_ = std::move(process);
+          return;
+        }
+      } catch (const EnvironmentError& error) {
+        reason = error.what();
       }
+      if (options_.interrupted && options_.interrupted()) break;
     }
     throw EnvironmentError(fmt::format("device {}: a fresh worker failed: {}", options_.device, reason));
   }

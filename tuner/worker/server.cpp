@@ -327,8 +327,11 @@ class Server {
       if (evaluation.outcome == Outcome::ok && evaluation.time)
         options.best_ms = std::min(options.best_ms.value_or(evaluation.time->ms.median), evaluation.time->ms.median);
       done.push_back(msg::from(record));
-      if (route.inner && evaluation.time)
-        done.push_back(msg::from(note_beside(*route.inner, *route.runnable, record, for_notes)));
+      if (route.inner && evaluation.time) {
+        const BaselineRecord beside = note_beside(*route.inner, *route.runnable, record, for_notes);
+        if (poisoned_) return {{"failure", msg::from(Failure{*parse_outcome(beside.status), beside.reason, {}})}};
+        done.push_back(msg::from(beside));
+      }
       route.inner.reset();
       route.runnable.reset();  // its plan, packed weights and share of the workspace: the next may need more
       watchdog_.calm();

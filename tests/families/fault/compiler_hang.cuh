@@ -8,8 +8,8 @@ namespace ct1d::fault {
 
 /// As many steps as a compiler grants to one constant.
 constexpr unsigned long long spin(unsigned long long a) {
-  for (int i = 0; i < 1500; ++i)
-    for (int j = 0; j < 1500; ++j) a = a * 6364136223846793005ull + 1442695040888963407ull;
+  for (int i = 0; i < 1000; ++i)
+    for (int j = 0; j < 1000; ++j) a = a * 6364136223846793005ull + 1442695040888963407ull;
   return a;
 }
 template <int COUNT>
