@@ -69,6 +69,19 @@ TEST(FaultyProgram, OfflineEveryFaultCostsItsVariantAlone) {
   }
   EXPECT_GE(proven, 1);
   EXPECT_THAT(ended.out, HasSubstr("on the CPU"));
+
+  // Blame is kept: nothing that was found is done again.
+  const Ended resumed = run_faults(folder.path(), {"--device", "offline", "--resume"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr(" records taken over, 0 stale"));
+  EXPECT_THAT(resumed.err, Not(HasSubstr("proving a shortlist")));
+  const auto again = variants_in(folder.path() / "faults/result.json");
+  ASSERT_EQ(again.size(), variants.size());
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    EXPECT_EQ(again[i].id, variants[i].id);
+    EXPECT_EQ(again[i].outcome, variants[i].outcome) << again[i].reason;
+    EXPECT_EQ(again[i].reason, variants[i].reason);
+  }
 }
 
 TEST(FaultyProgram, IsNotWhatIsShipped) {
