@@ -6,7 +6,7 @@
 `tuner inspect RESULT VARIANT --run` times the variant alone and leaves the cubin with all that it takes to launch it.
   ncu    profiles that very command: gpu__time_duration of the run kernels, caches flushed before each (cold) or not.
   torch  launches the cubin on PyTorch's stream: times by torch.cuda.Event, and the kernels' durations by torch.profiler
-         (CUPTI). L2 is flushed before each launch by writing a buffer of twice its size (cold), or not.
+         (CUPTI); classes fp32 and tf32. L2 is flushed before each launch by writing a buffer of twice its size (cold), or not.
 DIR gets the raw output of each and comparison.json. Prints each median and its difference from ours.
 """
 

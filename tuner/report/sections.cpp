@@ -176,6 +176,7 @@ void add_conditions(std::vector<Line>& lines, const Digest& d) {
 void add_account(std::vector<Line>& lines, const Digest& d) {
   if (!d.record->search_account || d.record->search_account->bound() <= 0) return;
   const SearchAccount& a = *d.record->search_account;
+  if (a.verify + a.measure <= 0) return;  // offline
   lines.push_back({ours(fmt::format(
       "search: {:.1f} s, {:.2f} times the {:.1f} s of max(compile CPU {:.1f} s / {}, GPU work); verify {:.1f}, measure "
       "{:.1f}, waiting for compiles {:.1f}, loading {:.1f}, pauses {:.1f}, store {:.1f}, rest {:.1f}",
