@@ -166,6 +166,7 @@ TEST_F(KilledRun, LosesNothingIn200KillsAndEndsAsAnUndisturbedOne) {
     const double wanted = std::min(1.0, kills / (kKills * (1 - kLastKills)));
     longest = std::clamp(longest * (progress < wanted ? 1.15 : 1 / 1.15), 0.02, 20.0);
   }
+  std::printf("longest life in the end: %.3f s\n", longest);
   for (const auto& [phase, count] : phases) std::printf("%s: %d\n", phase.c_str(), count);
   EXPECT_LE(ended_before, kKills / 10);
   for (const char* phase : {"start", "search", "proofs"}) EXPECT_GE(phases[phase], 5) << phase;

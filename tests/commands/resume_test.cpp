@@ -215,7 +215,7 @@ TEST_F(Resume, ACompileThatFailedIsNotTriedAgain) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.err,
               HasSubstr("compile_failed, the compiler was killed at its time limit of 60 s (from the store)"));
-  const VariantRecord& blamed = result().problems[0].classes[0].variants.front();
+  const VariantRecord blamed = result().problems[0].classes[0].variants.front();
   EXPECT_EQ(blamed.id, id);
   EXPECT_EQ(blamed.outcome, Outcome::compile_failed);
 

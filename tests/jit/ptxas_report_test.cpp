@@ -46,5 +46,12 @@ TEST(PtxasReport, OfNothingIsEmpty) {
   EXPECT_EQ(parse_ptxas_report("unit.cu(1): error: Used tea bags, not registers\n").registers, 0);
 }
 
+TEST(PtxasReport, WithoutTimesSaysTheSameAtEveryCompile) {
+  EXPECT_EQ(without_compile_times("ptxas info    : Used 10 registers\nptxas info    : Compile time = 2.194 ms\n\nlast"),
+            "ptxas info    : Used 10 registers\n\nlast");
+  EXPECT_EQ(without_compile_times(""), "");
+  EXPECT_EQ(without_compile_times("error: x\n"), "error: x\n");
+}
+
 }  // namespace
 }  // namespace tuner

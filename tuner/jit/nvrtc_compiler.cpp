@@ -90,6 +90,7 @@ class NvrtcBackend final : public CompileBackend {
     request.want_ptx = want_ptx;
     auto reply = zygote_.compile(request, cancel);
     if (!reply) return Failure{Outcome::unproven, "the compile was abandoned", {}};
+    reply->log = without_compile_times(reply->log);
     if (!reply->ok) return Failure{reply->died ? Outcome::crashed : Outcome::compile_failed, reply->reason, reply->log};
     return std::move(*reply);
   }

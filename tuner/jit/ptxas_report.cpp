@@ -45,4 +45,15 @@ PtxasReport parse_ptxas_report(std::string_view log) {
   return report;
 }
 
+std::string without_compile_times(std::string_view log) {
+  std::string kept;
+  while (!log.empty()) {
+    const std::size_t end = std::min(log.find('\n'), log.size() - 1);
+    const std::string_view line = log.substr(0, end + 1);
+    if (!line.starts_with("ptxas info") || !has(line, "Compile time = ")) kept += line;
+    log.remove_prefix(end + 1);
+  }
+  return kept;
+}
+
 }  // namespace tuner

@@ -1,6 +1,7 @@
 // Resources by the compiler's report (--ptxas-options=-v), as it stands in NVRTC's log.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace tuner {
@@ -15,5 +16,8 @@ struct PtxasReport {
 };
 
 PtxasReport parse_ptxas_report(std::string_view log);
+
+/// The log without the lines that say how long a kernel took: what else it says is the same at every compile.
+std::string without_compile_times(std::string_view log);
 
 }  // namespace tuner
