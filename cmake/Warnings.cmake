@@ -6,7 +6,8 @@ target_compile_options(tuner_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virt
 # The CPU's reference must give the GPU's bits: no multiply-add is contracted behind its back.
 target_compile_options(tuner_options INTERFACE -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(tuner_options INTERFACE -Wno-restrict)  # GCC 12 warns of its own std::string (bug 105651)
+  # GCC 12 warns of its own std::string (bug 105651) and std::optional (bug 80635).
+  target_compile_options(tuner_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 if(TUNER_SANITIZE)
   target_compile_options(tuner_options INTERFACE -fsanitize=${TUNER_SANITIZE} -fno-sanitize-recover=all
