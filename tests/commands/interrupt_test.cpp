@@ -135,7 +135,7 @@ TEST(Supervision, HelpersDieWithAKilledRun) {
   EXPECT_TRUE(all_gone(run.helpers(), 1));
 }
 
-TEST(Supervision, AKilledWorkerCostsOneVariantAndTheRestGoesOn) {
+TEST(Supervision, AKilledWorkerCostsNoVariant) {
   FrozenRun run;
   kill(run.worker(), SIGKILL);
   run.signal(SIGCONT);
@@ -143,17 +143,13 @@ TEST(Supervision, AKilledWorkerCostsOneVariantAndTheRestGoesOn) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   const auto variants = run.variants();
   EXPECT_EQ(variants.size(), FrozenRun::kProblems);
-  EXPECT_EQ(count(variants, Outcome::crashed), 1u);
-  EXPECT_EQ(count(variants, Outcome::ok), FrozenRun::kProblems - 1);
-  for (const VariantRecord& variant : variants)
-    EXPECT_THAT(variant.reason, variant.outcome == Outcome::crashed ? HasSubstr("signal 9") : HasSubstr(""));
+  EXPECT_EQ(count(variants, Outcome::ok), FrozenRun::kProblems) << "alone in a fresh worker each is right";
 }
 
-TEST(Supervision, AWorkerThatDoesNotAnswerIsReplacedAtItsTimeLimit) {
+TEST(Supervision, AStoppedWorkerIsReplacedAndItsRequestRepeated) {
   WorkerOptions options;
   options.device = "host:1";
   options.program = TUNER_PROGRAM;
-  options.timeout_seconds = 8;
   const auto worker = start_worker(options);
   const auto first = helpers_of(getpid(), "__worker");
   ASSERT_EQ(first.size(), 1u);
@@ -161,12 +157,8 @@ TEST(Supervision, AWorkerThatDoesNotAnswerIsReplacedAtItsTimeLimit) {
   context.problem = {1, 4, 4, 3, 1, 1, 0, 1, 1, false, 32};
   ASSERT_TRUE(worker->load(context, Values::normal, 1));
   kill(first[0], SIGSTOP);
-  const auto unanswered = worker->load(context, Values::normal, 1);
-  ASSERT_FALSE(unanswered);
-  EXPECT_EQ(unanswered.failure().outcome, Outcome::timed_out);
-  EXPECT_THAT(unanswered.failure().reason, HasSubstr("8 s"));
+  EXPECT_TRUE(worker->load(context, Values::normal, 1));
   EXPECT_TRUE(all_gone(first));
-  EXPECT_TRUE(worker->load(context, Values::normal, 1)) << "a fresh worker answers";
   EXPECT_NE(helpers_of(getpid(), "__worker"), first);
 }
 
