@@ -168,9 +168,8 @@ TEST_F(KilledRun, LosesNothingIn200KillsAndEndsAsAnUndisturbedOne) {
   }
   std::printf("longest life in the end: %.3f s\n", longest);
   for (const auto& [phase, count] : phases) std::printf("%s: %d\n", phase.c_str(), count);
-  EXPECT_LE(ended_before, kKills / 2);
-  // How many come while proofs run depends on the machine: printed, not asked for.
-  for (const char* phase : {"start", "search"}) EXPECT_GE(phases[phase], 1) << phase;
+  EXPECT_LE(ended_before, kKills / 10);
+  for (const char* phase : {"start", "search", "proofs"}) EXPECT_GE(phases[phase], 5) << phase;
 
   const Ended last = run_to_end(arguments(true), options_);
   ASSERT_EQ(last.code, 0) << last.err;
