@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "baselines/baseline.h"
 #include "tuner/commands/class_run.h"
@@ -221,7 +222,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
                                     [](const NamedProblem& named) { return named.problem.batch > 0; });
   std::size_t pairs_left = static_cast<std::size_t>(filled) * config.classes.size();  // that have something to search
   say_what_comes(progress, config, target, config.problems.size() * config.classes.size(), result.environment.warnings);
-  std::int64_t evaluated = 0;
+  std::int64_t evaluated = 0, written = 0;  // records in the store at the last writing of the result
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
@@ -232,7 +233,8 @@ int tune(const TuneOptions& options, const Settings& settings) {
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
       result.search_seconds = session.searched_seconds;
       result.interrupted = interrupt_signal() != 0;
-      write_result(result, folder);  // each pair's numbers are safe before the next begins
+      // Each pair's numbers are safe before the next begins; what is only taken over does not replace a fuller file.
+      if (std::exchange(written, store->puts()) != store->puts()) write_result(result, folder);
     }
   }
   if (options.resume) progress.note(in_words(session.taken_over));

@@ -165,6 +165,7 @@ void Store::put(const RecordKey& key, const StoredRecord& record) {
   put_->bind(record.elapsed).bind(record.provenance).bind(record.data);
   put_->step();
   put_->reset();
+  ++puts_;
 }
 
 std::string Store::fact(const std::string& name) {

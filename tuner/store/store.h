@@ -43,6 +43,8 @@ class Store {
   /// In place of the key's record, if there is one. On disk when it returns. EnvironmentError where that fails; then
   /// the store is as it was.
   void put(const RecordKey& key, const StoredRecord& record);
+  /// How many were put since the file was opened.
+  std::int64_t puts() const { return puts_; }
   /// The class's record with the largest `elapsed`.
   std::optional<StoredRecord> latest(const std::string& problem, const std::string& accuracy);
 
@@ -53,6 +55,7 @@ class Store {
  private:
   Database database_;
   std::optional<Statement> find_, put_;
+  std::int64_t puts_ = 0;
 };
 
 }  // namespace tuner
