@@ -130,7 +130,7 @@ class Fate {
     const double longest = finished ? random_.uniform() * (start_ + 0.2)
                            : early  ? random_.uniform() * start_
                                     : start_ + random_.uniform() * patience_;
-    const std::size_t news = 1 + random_.below(wanted - progress > 0.03 ? 20 : 2);
+    const std::size_t news = 1 + random_.below(wanted - progress > 0.03 ? 20 : 5);
     bool begun = false;
     while (seconds() < longest) {
       const std::string err = program.err();
@@ -142,7 +142,7 @@ class Fate {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const bool proving = phase_of(program.err()) == "proofs";
-    std::this_thread::sleep_for(std::chrono::duration<double>(random_.uniform() * (proving ? 0.15 : 0.004)));
+    std::this_thread::sleep_for(std::chrono::duration<double>(random_.uniform() * (proving ? 0.25 : 0.004)));
   }
   /// A life that was to bring something and did not is followed by a longer one.
   void learn(bool brought) { patience_ = std::clamp(patience_ * (brought ? 0.8 : 1.3), 0.2, 30.0); }

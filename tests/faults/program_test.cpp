@@ -5,6 +5,7 @@
 
 #include "tests/device/gpu.h"
 #include "tests/faults/faults.h"
+#include "tuner/core/json.h"
 #include "tuner/core/result.h"
 
 namespace tuner::faults {
@@ -27,6 +28,20 @@ std::vector<VariantRecord> variants_in(const fs::path& result) {
 }
 
 std::string fault_of(const VariantRecord& variant) { return to_string(variant.variant.tunables.at(0).second); }
+
+/// Resumes a finished run: blame and numbers come from the store, nothing runs again, and the result is the same.
+void expect_nothing_is_tried_again(const fs::path& out, std::vector<std::string> more) {
+  const auto variants_of = [&] {
+    Json result = read_json(out / "faults/result.json");
+    return result["problems"][0]["classes"][0]["variants"];
+  };
+  const Json before = variants_of();
+  more.push_back("--resume");
+  const Ended resumed = run_faults(out, more);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, AllOf(HasSubstr(" 0 stale"), Not(HasSubstr("proving")), Not(HasSubstr("run-off of"))));
+  EXPECT_EQ(variants_of(), before);
+}
 
 /// Outcomes by fault; every variant that is not right says why.
 std::multimap<std::string, Outcome> outcomes(const std::vector<VariantRecord>& variants) {
@@ -68,6 +83,7 @@ TEST(FaultyProgram, OfflineEveryFaultCostsItsVariantAlone) {
     proven += outcome == Outcome::ok ? 1 : 0;
   }
   EXPECT_GE(proven, 1);
+  expect_nothing_is_tried_again(folder.path(), {"--device", "offline"});
   EXPECT_THAT(ended.out, HasSubstr("on the CPU"));
 
   // Blame is kept: nothing that was found is done again.
@@ -122,6 +138,7 @@ TEST_F(FaultyProgramGpu, EveryFaultCostsItsVariantAlone) {
   }
   const ClassRecord record = read_result(folder_.path() / "faults/result.json").problems.at(0).classes.at(0);
   EXPECT_FALSE(record.best.empty());
+  expect_nothing_is_tried_again(folder_.path(), {"--device", "cuda", "--diagnose"});
 }
 
 TEST_F(FaultyProgramGpu, WorkersThatAreKilledAndStoppedCostNobodyAnything) {
