@@ -8,18 +8,6 @@ namespace {
 using ct1d::BlockShape;
 using ct1d::direct::Tunables;
 
-const char* element_name(Accuracy accuracy) {
-  switch (element_of(accuracy)) {
-    case Element::f16:
-      return "ct1d::Half";
-    case Element::bf16:
-      return "ct1d::Bfloat16";
-    case Element::f32:
-      break;
-  }
-  return "float";
-}
-
 class DirectFamily final : public Family {
  public:
   std::string_view name() const override { return "direct"; }
@@ -76,7 +64,7 @@ class DirectFamily final : public Family {
     std::string kernel = "ct1d::direct::kernel<";
     kernel += template_arguments(t) + ", ";
     kernel += std::to_string(t.specialise != 0 ? ct1d::direct::taps_a_pass(t, g, bytes) : 0) + ", ";
-    kernel += std::string(element_name(context.accuracy)) + ">";
+    kernel += element_name(context.accuracy) + ">";
     Program program;
     program.unit.source = "#include \"kernels/direct/kernel.cuh\"\n";
     program.unit.kernels = {kernel};

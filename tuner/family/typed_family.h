@@ -53,6 +53,19 @@ Tunables to_tunables(const Configuration& configuration) {
   return tunables;
 }
 
+/// What device code calls the element type of a class: the kernel template's last argument.
+inline std::string element_name(Accuracy accuracy) {
+  switch (element_of(accuracy)) {
+    case Element::f16:
+      return "ct1d::Half";
+    case Element::bf16:
+      return "ct1d::Bfloat16";
+    case Element::f32:
+      break;
+  }
+  return "float";
+}
+
 /// "128, 16, 32, 8": the kernel template's leading scalar arguments, in visit order (a block gives two).
 template <class Tunables>
 std::string template_arguments(const Tunables& tunables) {

@@ -1,9 +1,9 @@
 // The `cheat` family: right where its tunable `cheat` is "honest", and passing off something else elsewhere. Test
 // builds only.
-#include <algorithm>
 #include <array>
 
 #include "tests/families/cheat/layout.h"
+#include "tests/families/named.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -38,25 +38,6 @@ static_assert(kCheats.size() == ct1d::cheat::kPastTheEnd + 1);
 
 Configuration named(const char* cheat) { return {{"cheat", std::string(cheat)}}; }
 
-int cheat_of(const Configuration& configuration) {
-  for (const auto& [name, value] : configuration)
-    if (const auto* text = std::get_if<std::string>(&value))
-      return static_cast<int>(std::find(kCheats.begin(), kCheats.end(), *text) - kCheats.begin());
-  return ct1d::cheat::kHonest;
-}
-
-const char* element_name(Accuracy accuracy) {
-  switch (element_of(accuracy)) {
-    case Element::f16:
-      return "ct1d::Half";
-    case Element::bf16:
-      return "ct1d::Bfloat16";
-    case Element::f32:
-      break;
-  }
-  return "float";
-}
-
 class CheatFamily final : public Family {
  public:
   std::string_view name() const override { return "cheat"; }
@@ -70,7 +51,7 @@ class CheatFamily final : public Family {
   Configuration general_configuration(const BuildContext&) const override { return named("honest"); }
 
   Program build(const BuildContext& context, const Configuration& configuration) const override {
-    const Tunables t{cheat_of(configuration)};
+    const Tunables t{place_of_name(kCheats, configuration)};
     const int bytes = bytes_of(element_of(context.accuracy));
     const ct1d::Geometry g = context.problem.geometry();
     const std::string kernel =

@@ -1,8 +1,8 @@
 // The `fault` family: right where its tunable `fault` is "none", wrong in the named way elsewhere. Test builds only.
-#include <algorithm>
 #include <array>
 
 #include "tests/families/fault/layout.h"
+#include "tests/families/named.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -28,13 +28,6 @@ constexpr std::array kFaults{"none",
                              "too_much_shared",
                              "too_many_threads"};
 
-int fault_of(const Configuration& configuration) {
-  for (const auto& [name, value] : configuration)
-    if (const auto* text = std::get_if<std::string>(&value))
-      return static_cast<int>(std::find(kFaults.begin(), kFaults.end(), *text) - kFaults.begin());
-  return ct1d::fault::kNone;
-}
-
 /// The struct's number goes under its name in configurations.
 Configuration named(const Tunables& tunables) {
   Configuration configuration = to_configuration(tunables);
@@ -45,20 +38,8 @@ Configuration named(const Tunables& tunables) {
 Tunables numbered(const Configuration& configuration) {
   Configuration numbers = configuration;
   for (auto& [name, value] : numbers)
-    if (name == "fault") value = std::int64_t{fault_of(configuration)};
+    if (name == "fault") value = std::int64_t{place_of_name(kFaults, configuration)};
   return to_tunables<Tunables>(numbers);
-}
-
-const char* element_name(Accuracy accuracy) {
-  switch (element_of(accuracy)) {
-    case Element::f16:
-      return "ct1d::Half";
-    case Element::bf16:
-      return "ct1d::Bfloat16";
-    case Element::f32:
-      break;
-  }
-  return "float";
 }
 
 /// What overwhelms a compiler stands in files of its own, as it is met whatever the template arguments.
