@@ -202,8 +202,8 @@ bool ties(const VariantRecord& variant, const VariantRecord& best, const std::st
 
 MeasureOptions measure_options(const MeasureConfig& config, const std::string& regime) {
   MeasureOptions options;
-  options.l2 = config.l2 == "warm" ? L2::warm : L2::cold;
-  options.regime = regime == "sustained" ? Regime::sustained : Regime::burst;
+  options.l2 = l2_named(config.l2);
+  options.regime = regime_named(regime);
   options.half_width = config.half_width;
   options.max_samples = config.max_samples;
   options.max_seconds = config.max_seconds;

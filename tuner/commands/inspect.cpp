@@ -134,8 +134,8 @@ Evaluation run_alone(const Found& found, const BuildContext& context, Target& ta
     if (const auto loaded = target.worker->load(context, Values::normal, 1); !loaded)
       return failed_evaluation(loaded.failure());
     MeasureOptions options;
-    options.l2 = inspected.l2 == "warm" ? L2::warm : L2::cold;
-    options.regime = inspected.regime == "sustained" ? Regime::sustained : Regime::burst;
+    options.l2 = l2_named(inspected.l2);
+    options.regime = regime_named(inspected.regime);
     return target.worker->evaluate(found.variant->variant, unit, &options);
   }
   HostProver prover(settings, job_count(0), 1);

@@ -41,8 +41,8 @@ Side compile_best(const RunResult& result, const ClassRecord& record, const Buil
 
 MeasureOptions options_of(const TimeRecord& time) {
   MeasureOptions options;
-  options.l2 = time.l2 == "warm" ? L2::warm : L2::cold;
-  options.regime = time.regime == "sustained" ? Regime::sustained : Regime::burst;
+  options.l2 = l2_named(time.l2);
+  options.regime = regime_named(time.regime);
   options.half_width = 1e-9;
   options.max_seconds = kMostSeconds;
   return options;

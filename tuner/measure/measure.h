@@ -20,6 +20,9 @@ enum class L2 { cold, warm };
 enum class Regime { burst, sustained };
 std::string_view to_string(L2 l2);
 std::string_view to_string(Regime regime);
+/// Of a name that was checked where it was read.
+L2 l2_named(std::string_view name);
+Regime regime_named(std::string_view name);
 
 struct MeasureOptions {
   L2 l2 = L2::cold;

@@ -34,6 +34,8 @@ constexpr int kMostOfABlock = 1000;
 
 std::string_view to_string(L2 l2) { return l2 == L2::cold ? "cold" : "warm"; }
 std::string_view to_string(Regime regime) { return regime == Regime::burst ? "burst" : "sustained"; }
+L2 l2_named(std::string_view name) { return name == "warm" ? L2::warm : L2::cold; }
+Regime regime_named(std::string_view name) { return name == "sustained" ? Regime::sustained : Regime::burst; }
 
 double lower_bound_ms(const Work& work, const DeviceFacts& device, L2 l2) {
   return lower_bound_ms(work, device, l2 == L2::cold);

@@ -127,8 +127,8 @@ CompiledUnit unit(const Json& json) {
 }
 
 Json from(const MeasureOptions& value) {
-  Json json{{"l2", value.l2 == L2::cold ? "cold" : "warm"},
-            {"regime", value.regime == Regime::burst ? "burst" : "sustained"},
+  Json json{{"l2", to_string(value.l2)},
+            {"regime", to_string(value.regime)},
             {"half_width", value.half_width},
             {"max_samples", value.max_samples},
             {"max_seconds", value.max_seconds},
@@ -143,8 +143,8 @@ Json from(const MeasureOptions& value) {
 
 MeasureOptions measure_options(const Json& json) {
   MeasureOptions value;
-  value.l2 = json.at("l2") == "cold" ? L2::cold : L2::warm;
-  value.regime = json.at("regime") == "burst" ? Regime::burst : Regime::sustained;
+  value.l2 = l2_named(json.at("l2").get<std::string>());
+  value.regime = regime_named(json.at("regime").get<std::string>());
   json.at("half_width").get_to(value.half_width);
   json.at("max_samples").get_to(value.max_samples);
   json.at("max_seconds").get_to(value.max_seconds);
