@@ -184,22 +184,27 @@ class Server {
     return std::nullopt;
   }
 
-  Expected<std::unique_ptr<Runnable>> runnable_of(const Variant& variant, const CompiledUnit& unit,
-                                                  const BuildContext& context) {
+  Expected<Program> program_of(const Variant& variant, const BuildContext& context) const {
     const Family* family = find_family(variant.family);
     if (!family) return unknown_family(variant.family);
-    const Program program = family->build(context, variant.tunables);
-    return make_runnable(*device_, context.problem, program, unit, id_of(variant));
+    return family->build(context, variant.tunables);
+  }
+
+  Expected<std::unique_ptr<Runnable>> runnable_of(const Variant& variant, const Expected<Program>& program,
+                                                  const CompiledUnit& unit) {
+    if (!program) return program.failure();
+    return make_runnable(*device_, context_.problem, *program, unit, id_of(variant));
   }
 
   /// Nothing if the variant is right on the tail problem. A unit that is compiled for the one problem alone cannot run
   /// there.
   std::optional<Failure> fails_on_tail(const Variant& variant, const CompiledUnit& unit) {
     if (!tail_) return std::nullopt;
-    const Program program = find_family(variant.family)->build(tail_context_, variant.tunables);
-    for (const std::string& kernel : program.unit.kernels)
+    const auto program = program_of(variant, tail_context_);
+    if (!program) return program.failure();
+    for (const std::string& kernel : program->unit.kernels)
       if (!unit.symbol(kernel)) return std::nullopt;
-    auto made = make_runnable(*device_, tail_context_.problem, program, unit, id_of(variant));
+    auto made = make_runnable(*device_, tail_context_.problem, *program, unit, id_of(variant));
     if (!made) return made.failure();
     const auto errors = tail_->verify(**made);
     if (errors) return std::nullopt;
@@ -253,7 +258,8 @@ class Server {
     const Variant variant = msg::variant(request.at("variant"));
     const CompiledUnit unit = msg::unit(request.at("unit"));
     Lap lap;
-    const auto made = runnable_of(variant, unit, context_);
+    const auto program = program_of(variant, context_);
+    const auto made = runnable_of(variant, program, unit);
     const double loading = lap.seconds();
     std::optional<MeasureOptions> options;
     if (request.contains("measure")) options = msg::measure_options(request["measure"]);
@@ -266,8 +272,7 @@ class Server {
     if (failure) {
       evaluation = failed_evaluation(note(*failure));
     } else {
-      const bool deterministic = find_family(variant.family)->build(context_, variant.tunables).deterministic;
-      evaluation = check_and_time(**made, options ? &*options : nullptr, deterministic);
+      evaluation = check_and_time(**made, options ? &*options : nullptr, program->deterministic);
     }
     lap.seconds();
     if (evaluation.time)
@@ -296,11 +301,11 @@ class Server {
   /// reply. `skip`: routes that an earlier worker is done with.
   Json baseline(const Json& request) {
     const auto name = request.at("name").get<std::string>();
-    auto routes = routes_of(name, baseline_options(request));
+    const BaselineOptions offer = baseline_options(request);
+    auto routes = routes_of(name, offer);
     if (!routes) return {{"failure", msg::from(note(routes.failure()))}};
     // A library has hundreds of routes: those certain to be slower than the best so far are cut as variants are.
     MeasureOptions options = msg::measure_options(request.at("measure")), for_notes = options;
-    const bool deterministic = baseline_options(request).deterministic;
     const auto skip = request.at("skip").get<std::size_t>();
     Json done = Json::array();
     for (std::size_t i = skip; i < routes->size(); ++i) {
@@ -317,7 +322,7 @@ class Server {
       done = Json::array();
       bool repeatable = true;
       watchdog_.expect(kVendorSeconds + options.max_seconds);
-      const Evaluation evaluation = check_and_time(*route.runnable, &options, deterministic, &repeatable);
+      const Evaluation evaluation = check_and_time(*route.runnable, &options, offer.deterministic, &repeatable);
       if (poisoned_) return {{"failure", msg::from(Failure{evaluation.outcome, evaluation.reason, evaluation.log})}};
       record.deterministic = route.deterministic && repeatable;
       record.status = to_string(evaluation.outcome);
@@ -371,7 +376,8 @@ class Server {
     std::vector<Runnable*> entrants;
     for (const Json& contestant : request.at("contestants")) {
       if (contestant.contains("variant")) {
-        auto made = runnable_of(msg::variant(contestant["variant"]), msg::unit(contestant.at("unit")), context_);
+        const Variant variant = msg::variant(contestant["variant"]);
+        auto made = runnable_of(variant, program_of(variant, context_), msg::unit(contestant.at("unit")));
         if (!made) return {{"failure", msg::from(note(made.failure()))}};
         owned.push_back(std::move(*made));
         entrants.push_back(owned.back().get());
