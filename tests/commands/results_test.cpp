@@ -118,7 +118,7 @@ TEST_F(Results, CompareLiveNeedsTimesAndAGpu) {
 }
 
 TEST_F(Results, CompareTakesOnlyTheProblemsAndClassesNamed) {
-  const std::string measured = TUNER_SOURCE_DIR "/results/h200/seed/result.json";
+  const std::string measured = TUNER_SOURCE_DIR "/results/h200/seed-earlier/result.json";
   const Ended ended = run_to_end({"compare", measured, measured, "--class", "tf32", "--problem", "seed"});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("0 of 1 comparison regressed"));
