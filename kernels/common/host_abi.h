@@ -3,13 +3,12 @@
 // The shared object needs no library: it exports one `ct1d_host_unit`, and reaches the program through the table of
 // functions in the Worker that runs it. A worker is an OS thread; the stacks of its fibres (one a CUDA thread) lie in
 // one arena of kArenaBytes, aligned to its size, with the Worker at its start, so that code on a fibre finds the Worker
-// from its own stack pointer. A later issue that adds mbarriers, bulk copies or clusters appends to Services and raises
-// kAbiVersion.
+// from its own stack pointer. Whoever adds to Services (clusters, say) appends to it and raises kAbiVersion.
 #pragma once
 
 namespace ct1d_host {
 
-inline constexpr unsigned kAbiVersion = 1;
+inline constexpr unsigned kAbiVersion = 2;
 inline constexpr unsigned long long kArenaBytes = 1ull << 28;
 /// Every byte of memory that holds no value yet: NaN in fp32, fp16 and bf16, -1 as an integer.
 inline constexpr unsigned char kPoisonByte = 0xFF;
@@ -45,6 +44,17 @@ struct Exchange {
   unsigned long long ballot;
 };
 
+/// A matrix product as one thread of its warpgroup issues it (kernels/common/matrix.cuh).
+struct MatrixProduct {
+  float* sums;
+  unsigned columns;
+  bool bfloat16;  // else fp16
+  bool accumulate;
+  const unsigned* a[4];  // the thread's registers; null where a is in shared memory
+  unsigned long long a_descriptor;
+  unsigned long long b_descriptor;
+};
+
 struct Worker;
 
 /// Each may switch to other fibres, and each ends the calling fibre by an exception once the block has failed.
@@ -62,6 +72,40 @@ struct Services {
   void (*copy_wait)(Worker*, unsigned groups_in_flight);
   /// Ends the block: the kernel did something illegal.
   void (*fail)(Worker*, const char* what, Site);
+
+  // Shared memory by 32-bit address (kernels/common/shared_memory.cuh).
+  unsigned (*shared_address)(Worker*, const void* shared, Site);
+  /// Memory at the address; all of `bytes` are inside one array of the block.
+  void* (*shared_load)(Worker*, unsigned address, unsigned bytes, Site);
+  /// The same for a store that follows, recorded with the thread and the site.
+  void* (*shared_store)(Worker*, unsigned address, unsigned bytes, Site);
+  void (*proxy_fence)(Worker*);
+
+  // Named barriers and registers (warpgroup.cuh).
+  void (*barrier_arrive)(Worker*, unsigned id, unsigned threads, Site);
+  void (*set_registers)(Worker*, unsigned registers, Site);
+
+  // mbarriers (mbarrier.cuh).
+  void (*mbarrier_init)(Worker*, unsigned address, unsigned arrivals, Site);
+  void (*mbarrier_init_fence)(Worker*);
+  void (*mbarrier_arrive)(Worker*, unsigned address, unsigned expected_bytes, Site);
+  /// Whether the phase of that parity is complete; waits for it, but with `may_fail` not for ever.
+  bool (*mbarrier_wait)(Worker*, unsigned address, unsigned parity, bool may_fail, Site);
+
+  // Bulk copies (bulk_copy.cuh). `read` copies the source, in code that a sanitizer watches; `touch` reads the target.
+  void (*bulk_load)(Worker*, unsigned shared, const void* global, unsigned bytes, unsigned barrier,
+                    void (*read)(void* target, const void* source, unsigned bytes), Site);
+  void (*bulk_store)(Worker*, void* global, unsigned shared, unsigned bytes,
+                     void (*touch)(const void* target, unsigned bytes), Site);
+  void (*bulk_commit)(Worker*);
+  /// Until at most that many of the thread's groups still read shared memory (`read_only`) or are in flight.
+  void (*bulk_wait)(Worker*, unsigned groups_in_flight, bool read_only);
+
+  // Matrix products (matrix.cuh).
+  void (*matrix_fence)(Worker*);
+  void (*matrix_multiply)(Worker*, const MatrixProduct*, Site);
+  void (*matrix_commit)(Worker*);
+  void (*matrix_wait)(Worker*, unsigned groups_in_flight, Site);
 };
 
 /// State of the OS thread that runs a block. Lies at the start of its arena.

@@ -65,6 +65,15 @@ void copy_async(void* shared, const void* global, bool valid, Site site) {
 inline void copy_commit() { worker()->services->copy_commit(worker()); }
 inline void copy_wait(unsigned groups_in_flight) { worker()->services->copy_wait(worker(), groups_in_flight); }
 
+/// `bytes` is a multiple of 16, as are the addresses.
+inline void read_chunks(void* target, const void* source, unsigned bytes) {
+  for (unsigned i = 0; i < bytes / 16; ++i)
+    static_cast<Chunk<16>*>(target)[i] = static_cast<const Chunk<16>*>(source)[i];
+}
+inline void touch_chunks(const void* memory, unsigned bytes) {
+  for (unsigned i = 0; i < bytes / 4; ++i) (void)static_cast<const volatile unsigned*>(memory)[i];
+}
+
 template <class Value>
 Value shuffle(unsigned mask, Value value, unsigned source_lane, Site site) {
   static_assert(sizeof(Value) <= 8, "shuffles move at most 8 bytes");

@@ -36,25 +36,26 @@ HostThread& BlockRunner::current() { return *static_cast<HostThread*>(head_->cur
 
 std::optional<std::string> BlockRunner::run(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed) {
   start(kernel, block, seed);
-  const RunningBlock running(*head_, kernel, dynamic_shared_.get());
+  const RunningBlock running(*head_, kernel, &shared_.dynamic());
   run_rounds();
-  if (!failure_) check_shared_guards();
+  if (!failure_) check_end();
   if (!failure_) return std::nullopt;
   return describe(kernel_, block) + ": " + *std::exchange(failure_, std::nullopt);
 }
 
 void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed) {
   const ct1d::LaunchShape& shape = kernel.shape;
-  if (kernel.entry != kernel_.entry) static_arrays_.clear();
+  shared_.start(shape.shared_bytes, kernel.entry == kernel_.entry);
+  mbarriers_.start();
+  bulk_.start();
   kernel_ = kernel;
   random_ = Random(seed);
   abandoning_ = false;
   head_->block_index = block;
   head_->block_dim = {shape.block_x, shape.block_y, shape.block_z};
   head_->grid_dim = {shape.grid_x, shape.grid_y, shape.grid_z};
-  set_dynamic_shared(shape.shared_bytes);
-  for (StaticArray& array : static_arrays_) array.memory->poison();
-  for (Barrier& barrier : barriers_) barrier.waiting.clear();
+  head_->dynamic_shared = shared_.dynamic().data();
+  for (Barrier& barrier : barriers_) barrier = {};
 
   live_ = block_threads_ = std::size_t{shape.block_x} * shape.block_y * shape.block_z;
   ready_.clear();
@@ -70,37 +71,58 @@ void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::ui
     thread.index = {linear % shape.block_x, linear / shape.block_x % shape.block_y,
                     linear / (shape.block_x * shape.block_y)};
     thread.state = ThreadState::ready;
+    thread.gave_up_at = ~std::uint64_t{0};
     thread.copies.reset();
     ready_.push_back(static_cast<std::uint16_t>(i));
   }
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const std::size_t lanes = block_threads_ > w * kWarpSize ? block_threads_ - w * kWarpSize : 0;
-    warps_[w] = {lanes >= kWarpSize ? ~0u : (1u << lanes) - 1, 0};
+    warps_[w] = {lanes >= kWarpSize ? ~0u : (1u << lanes) - 1, 0, 0};
   }
-}
-
-void BlockRunner::set_dynamic_shared(std::size_t bytes) {
-  if (dynamic_shared_ == nullptr || dynamic_shared_->size() != bytes) {
-    dynamic_shared_ = std::make_unique<GuardedMemory>(bytes, kSharedGuardBytes, kSharedAlignment);
-  } else {
-    dynamic_shared_->poison();
-  }
-  head_->dynamic_shared = dynamic_shared_->data();
+  while (matrix_.size() < block_threads_ / kWarpgroupSize) matrix_.emplace_back(shared_);
+  for (MatrixUnit& unit : matrix_) unit.start();
 }
 
 void BlockRunner::run_rounds() {
-  while (!ready_.empty()) {
-    round_.swap(ready_);
-    ready_.clear();
-    shuffle(round_, random_);
-    for (const std::uint16_t i : round_) {
-      resume(*threads_[i]);
-      if (failure_) return abandon();
+  do {
+    while (!ready_.empty()) {
+      round_.swap(ready_);
+      ready_.clear();
+      shuffle(round_, random_);
+      for (const std::uint16_t i : round_) {
+        resume(*threads_[i]);
+        if (failure_) return abandon();
+      }
     }
-  }
-  if (live_ == 0) return;
-  failure_ = describe_stuck();
+  } while (live_ != 0 && go_on_without_threads());
+  if (live_ == 0 && !failure_) return;
+  if (!failure_) failure_ = describe_stuck();
   abandon();
+}
+
+/// Nobody can run: whether something else can happen.
+bool BlockRunner::go_on_without_threads() {
+  std::vector<std::uint16_t> released;
+  while (bulk_.loads_in_flight()) {
+    ++progress_;
+    failure_ = bulk_.force(random_, released);
+    if (failure_) return false;
+    release_all(released);
+    if (!released.empty()) return true;
+  }
+  return let_waits_give_up();
+}
+
+bool BlockRunner::let_waits_give_up() {
+  for (std::size_t i = 0; i < block_threads_; ++i) {
+    HostThread& thread = *threads_[i];
+    if (thread.state != ThreadState::at_mbarrier || !thread.may_give_up || thread.gave_up_at == progress_) continue;
+    thread.gave_up = true;
+    thread.gave_up_at = progress_;
+    thread.state = ThreadState::ready;
+    ready_.push_back(static_cast<std::uint16_t>(i));
+  }
+  return !ready_.empty();
 }
 
 void BlockRunner::resume(HostThread& thread) {
@@ -109,14 +131,32 @@ void BlockRunner::resume(HostThread& thread) {
 }
 
 void BlockRunner::suspend(HostThread& thread) {
-  if (!thread.copies.empty()) thread.copies.pass(random_);
+  pass_time(thread);
   thread.fibre->suspend();
   if (abandoning_) throw Abandoned{};
 }
 
+/// A moment at which asynchronous operations may complete.
+void BlockRunner::pass_time(HostThread& thread) {
+  if (!thread.copies.empty()) thread.copies.pass(random_);
+  if (!bulk_.empty()) {
+    std::vector<std::uint16_t> released;
+    if (auto wrong = bulk_.pass(random_, released)) fail_block(*wrong);
+    release_all(released);
+  }
+  const std::size_t warpgroup = thread.linear / kWarpgroupSize;
+  if (warpgroup < matrix_.size() && !matrix_[warpgroup].empty())
+    if (auto wrong = matrix_[warpgroup].pass(random_)) fail_block(*wrong);
+}
+
 void BlockRunner::release(HostThread& thread) {
+  ++progress_;
   thread.state = ThreadState::ready;
   ready_.push_back(static_cast<std::uint16_t>(thread.linear));
+}
+
+void BlockRunner::release_all(const std::vector<std::uint16_t>& threads) {
+  for (const std::uint16_t i : threads) release(*threads_[i]);
 }
 
 void BlockRunner::thread_body(void* argument) {
@@ -133,8 +173,13 @@ void BlockRunner::thread_body(void* argument) {
 }
 
 void BlockRunner::thread_exited(HostThread& thread) {
+  std::optional<std::string> wrong = bulk_.thread_exits(thread.linear);
+  const std::size_t warpgroup = thread.linear / kWarpgroupSize;
+  if (!wrong && warpgroup < matrix_.size()) wrong = matrix_[warpgroup].thread_exits(thread.linear % kWarpgroupSize);
+  if (wrong) fail_block(describe(thread) + ": " + *wrong);
   thread.state = ThreadState::exited;
   --live_;
+  ++progress_;
   const unsigned w = thread.linear / kWarpSize;
   Warp& warp = warps_[w];
   warp.alive &= ~(1u << thread.linear % kWarpSize);
@@ -159,19 +204,27 @@ void BlockRunner::fail_block(std::string what) {
   throw Abandoned{};
 }
 
-void BlockRunner::check_shared_guards() {
-  if (AddressSanitizer::of_process()) return;  // has reported any access already
-  std::size_t bytes = dynamic_shared_->violations();
-  const char* kind = "dynamic";
-  for (StaticArray& array : static_arrays_) {
-    if (bytes != 0) break;
-    kind = "static";
-    bytes = array.memory->violations();
-  }
-  if (bytes != 0) {
+void BlockRunner::check(const std::optional<std::string>& wrong, ct1d_host::Site site) {
+  if (wrong) fail_here(*wrong, site);
+}
+
+void BlockRunner::check_end() {
+  failure_ = bulk_.block_ends();
+  if (failure_ || AddressSanitizer::of_process()) return;  // which has reported any access already
+  const char* kind = nullptr;
+  if (const std::size_t bytes = shared_.violations(kind); bytes != 0) {
     failure_ = std::to_string(bytes) + " bytes were written outside the block's " + kind +
                " shared memory (the address sanitizer would say where)";
   }
+}
+
+std::string BlockRunner::describe_wait_of(const HostThread& thread) const {
+  std::string text = describe_wait(thread);
+  if (thread.state == ThreadState::at_mbarrier) text += " on the " + mbarriers_.describe(thread.mbarrier);
+  if (thread.state == ThreadState::at_matrix)
+    text += ": " + matrix_[thread.linear / kWarpgroupSize].describe_missing(thread.linear % kWarpgroupSize,
+                                                                            thread.matrix_groups);
+  return text;
 }
 
 std::string BlockRunner::describe_stuck() const {
@@ -183,12 +236,14 @@ std::string BlockRunner::describe_stuck() const {
     std::size_t others = 0;
     for (std::size_t j = i + 1; j < block_threads_; ++j) {
       const HostThread& other = *threads_[j];
-      if (other.state != first.state || !same_place(other.site, first.site) || other.mask != first.mask) continue;
+      if (other.state != first.state || !same_place(other.site, first.site) || other.mask != first.mask ||
+          (first.state == ThreadState::at_mbarrier && other.mbarrier != first.mbarrier))
+        continue;
       told[j] = true;
       ++others;
     }
     text += "; " + describe(first) + (others != 0 ? " and " + std::to_string(others) + " others wait" : " waits") +
-            " in " + describe_wait(first);
+            " in " + describe_wait_of(first);
   }
   if (live_ < block_threads_) text += "; " + std::to_string(block_threads_ - live_) + " threads have exited";
   return text;

@@ -12,8 +12,11 @@
 #include "kernels/common/host_abi.h"
 #include "tuner/core/random.h"
 #include "tuner/device/fibre.h"
+#include "tuner/device/host_bulk.h"
 #include "tuner/device/host_copies.h"
-#include "tuner/device/host_memory.h"
+#include "tuner/device/host_matrix.h"
+#include "tuner/device/host_mbarrier.h"
+#include "tuner/device/host_shared.h"
 
 namespace tuner {
 
@@ -25,13 +28,7 @@ struct HostKernel {
 };
 
 inline constexpr std::size_t kMaxBlockThreads = 1024;
-inline constexpr std::size_t kMaxStaticSharedBytes = 48 * 1024;
-inline constexpr std::size_t kMaxSharedBytes = 227 * 1024;  // static + dynamic, sm_90
-
-inline constexpr std::size_t kSharedGuardBytes = 4096;  // before and after each shared array
-inline constexpr std::size_t kSharedAlignment = 1024;
-
-enum class ThreadState : std::uint8_t { ready, at_barrier, in_exchange, exited };
+enum class ThreadState : std::uint8_t { ready, at_barrier, in_exchange, at_mbarrier, at_matrix, exited };
 
 /// A CUDA thread: what the kernel sees, its fibre, and what it waits for.
 struct HostThread : ct1d_host::Thread {
@@ -44,6 +41,11 @@ struct HostThread : ct1d_host::Thread {
   unsigned mask = 0;
   unsigned source_lane = 0;
   unsigned long long payload = 0;
+  std::uint32_t mbarrier = 0;    // address
+  bool may_give_up = false;      // its wait for the mbarrier may end without success
+  bool gave_up = false;          // and did so,
+  std::uint64_t gave_up_at = 0;  // at this count of progress
+  unsigned matrix_groups = 0;    // that its wait for matrix products leaves in flight
   ct1d_host::Site site{};
   ct1d_host::Tally tally{};
   ct1d_host::Exchange result{};
@@ -53,8 +55,9 @@ struct HostThread : ct1d_host::Thread {
 /// Runs blocks on the calling OS thread, which must stay the same for its lifetime.
 ///
 /// Threads run in rounds: each that can run does so, in an order drawn from the seed, until its next barrier, warp-wide
-/// operation or end. Exited threads do not count at barriers. When nobody can run and somebody waits, the block has
-/// failed, and the failure says who waits where.
+/// operation, wait or end. Exited threads do not count at barriers. When nobody can run and somebody waits, bulk loads
+/// in flight complete, then waits that need not succeed give up; after that the block has failed, and the failure says
+/// who waits where.
 class BlockRunner {
  public:
   BlockRunner();
@@ -73,14 +76,12 @@ class BlockRunner {
   struct Barrier {
     unsigned expected = 0;
     std::vector<std::uint16_t> waiting;
+    std::vector<std::uint16_t> arrived;  // that do not wait
   };
   struct Warp {
-    unsigned alive = 0;    // a bit a lane that exists and has not exited
-    unsigned waiting = 0;  // in a warp-wide operation
-  };
-  struct StaticArray {
-    const void* key;
-    std::unique_ptr<GuardedMemory> memory;
+    unsigned alive = 0;      // a bit a lane that exists and has not exited
+    unsigned waiting = 0;    // in a warp-wide operation
+    unsigned registers = 0;  // a thread, as last asked for
   };
 
   // What kernels call (ct1d_host::Services).
@@ -92,26 +93,54 @@ class BlockRunner {
   static void copy_commit(ct1d_host::Worker*);
   static void copy_wait(ct1d_host::Worker*, unsigned groups_in_flight);
   static void fail(ct1d_host::Worker*, const char* what, ct1d_host::Site);
+  // Of Hopper (host_hopper.cpp).
+  static unsigned shared_address(ct1d_host::Worker*, const void* shared, ct1d_host::Site);
+  static void* shared_load(ct1d_host::Worker*, unsigned address, unsigned bytes, ct1d_host::Site);
+  static void* shared_store(ct1d_host::Worker*, unsigned address, unsigned bytes, ct1d_host::Site);
+  static void proxy_fence(ct1d_host::Worker*);
+  static void barrier_arrive(ct1d_host::Worker*, unsigned id, unsigned threads, ct1d_host::Site);
+  static void set_registers(ct1d_host::Worker*, unsigned registers, ct1d_host::Site);
+  static void mbarrier_init(ct1d_host::Worker*, unsigned address, unsigned arrivals, ct1d_host::Site);
+  static void mbarrier_init_fence(ct1d_host::Worker*);
+  static void mbarrier_arrive(ct1d_host::Worker*, unsigned address, unsigned expected_bytes, ct1d_host::Site);
+  static bool mbarrier_wait(ct1d_host::Worker*, unsigned address, unsigned parity, bool may_fail, ct1d_host::Site);
+  static void bulk_load(ct1d_host::Worker*, unsigned shared, const void* global, unsigned bytes, unsigned barrier,
+                        void (*read)(void*, const void*, unsigned), ct1d_host::Site);
+  static void bulk_store(ct1d_host::Worker*, void* global, unsigned shared, unsigned bytes,
+                         void (*touch)(const void*, unsigned), ct1d_host::Site);
+  static void bulk_commit(ct1d_host::Worker*);
+  static void bulk_wait(ct1d_host::Worker*, unsigned groups_in_flight, bool read_only);
+  static void matrix_fence(ct1d_host::Worker*);
+  static void matrix_multiply(ct1d_host::Worker*, const ct1d_host::MatrixProduct*, ct1d_host::Site);
+  static void matrix_commit(ct1d_host::Worker*);
+  static void matrix_wait(ct1d_host::Worker*, unsigned groups_in_flight, ct1d_host::Site);
   static const ct1d_host::Services kServices;
   static BlockRunner& of(ct1d_host::Worker* worker);
   static void thread_body(void* thread);
 
   HostThread& current();
   void start(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed);
-  void set_dynamic_shared(std::size_t bytes);
   void run_rounds();
+  bool go_on_without_threads();
+  bool let_waits_give_up();
   void resume(HostThread& thread);
   void suspend(HostThread& thread);
   void release(HostThread& thread);
+  void release_all(const std::vector<std::uint16_t>& threads);
   void thread_exited(HostThread& thread);
+  void pass_time(HostThread& thread);
+  Barrier& barrier_for(unsigned id, unsigned threads, ct1d_host::Site site);
+  MatrixUnit& matrix_unit(ct1d_host::Site site);
   bool complete_barrier(unsigned id);
   bool complete_exchange(unsigned warp, unsigned mask);
   void deliver(unsigned warp, unsigned lanes);
   // End the calling fibre, and with it the block.
   [[noreturn]] void fail_here(const std::string& what, ct1d_host::Site site);
   [[noreturn]] void fail_block(std::string what);
+  void check(const std::optional<std::string>& wrong, ct1d_host::Site site);
   void abandon();
-  void check_shared_guards();
+  void check_end();
+  std::string describe_wait_of(const HostThread& thread) const;
   std::string describe_stuck() const;
 
   FibreArena arena_;
@@ -120,12 +149,15 @@ class BlockRunner {
   std::vector<std::uint16_t> ready_, round_;
   std::array<Barrier, 16> barriers_;
   std::array<Warp, kMaxBlockThreads / ct1d_host::kWarpSize> warps_;
-  std::unique_ptr<GuardedMemory> dynamic_shared_;
-  std::vector<StaticArray> static_arrays_;
+  SharedMemory shared_;
+  Mbarriers mbarriers_{shared_};
+  BulkCopies bulk_{shared_, mbarriers_};
+  std::vector<MatrixUnit> matrix_;  // a warpgroup each
   HostKernel kernel_{};
   std::size_t block_threads_ = 0;
   std::size_t live_ = 0;
   Random random_{0};
+  std::uint64_t progress_ = 0;  // counts what may let a waiting thread go on
   bool abandoning_ = false;
   std::optional<std::string> failure_;
 };

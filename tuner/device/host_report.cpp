@@ -46,6 +46,10 @@ std::string describe_wait(const HostThread& thread) {
     const std::string name = thread.barrier == 0 ? "__syncthreads()" : fmt::format("barrier {}", thread.barrier);
     return name + " at " + describe(thread.site);
   }
+  if (thread.state == ThreadState::at_mbarrier)
+    return std::string(thread.may_give_up ? "barrier_try() at " : "barrier_wait() at ") + describe(thread.site);
+  if (thread.state == ThreadState::at_matrix)
+    return fmt::format("matrix_wait<{}>() at {}", thread.matrix_groups, describe(thread.site));
   const char* const names[] = {"__syncwarp", "a shuffle", "a vote"};
   return fmt::format("{} with mask {:#010x} at {}", names[static_cast<unsigned>(thread.operation)], thread.mask,
                      describe(thread.site));

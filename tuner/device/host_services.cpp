@@ -1,5 +1,5 @@
 // What kernels call: barriers, warp-wide operations, shared memory, asynchronous copies.
-#include <algorithm>
+#include <string>
 
 #include "tuner/device/host_block.h"
 #include "tuner/device/host_report.h"
@@ -8,26 +8,35 @@ namespace tuner {
 
 using ct1d_host::kWarpSize;
 
-const ct1d_host::Services BlockRunner::kServices = {&barrier,     &exchange,  &static_shared, &copy_async,
-                                                    &copy_commit, &copy_wait, &fail};
+const ct1d_host::Services BlockRunner::kServices = {
+    &barrier,         &exchange,       &static_shared,   &copy_async,    &copy_commit,
+    &copy_wait,       &fail,           &shared_address,  &shared_load,   &shared_store,
+    &proxy_fence,     &barrier_arrive, &set_registers,   &mbarrier_init, &mbarrier_init_fence,
+    &mbarrier_arrive, &mbarrier_wait,  &bulk_load,       &bulk_store,    &bulk_commit,
+    &bulk_wait,       &matrix_fence,   &matrix_multiply, &matrix_commit, &matrix_wait};
 
 BlockRunner& BlockRunner::of(ct1d_host::Worker* worker) { return *static_cast<Head*>(worker)->runner; }
 
 // Barriers.
 
+BlockRunner::Barrier& BlockRunner::barrier_for(unsigned id, unsigned threads, ct1d_host::Site site) {
+  if (id >= barriers_.size()) fail_here("barrier " + std::to_string(id) + " (there are 16)", site);
+  if (threads % kWarpSize != 0)
+    fail_here("barrier for " + std::to_string(threads) + " threads, not a multiple of a warp", site);
+  Barrier& barrier = barriers_[id];
+  if (barrier.waiting.empty() && barrier.arrived.empty()) barrier.expected = threads;
+  if (barrier.expected != threads)
+    fail_here("barrier " + std::to_string(id) + " for " + std::to_string(threads) + " threads where others wait for " +
+                  std::to_string(barrier.expected),
+              site);
+  return barrier;
+}
+
 ct1d_host::Tally BlockRunner::barrier(ct1d_host::Worker* worker, unsigned id, unsigned threads, bool predicate,
                                       ct1d_host::Site site) {
   BlockRunner& runner = of(worker);
   HostThread& thread = runner.current();
-  if (id >= runner.barriers_.size()) runner.fail_here("barrier " + std::to_string(id) + " (there are 16)", site);
-  if (threads % kWarpSize != 0)
-    runner.fail_here("barrier for " + std::to_string(threads) + " threads, not a multiple of a warp", site);
-  Barrier& barrier = runner.barriers_[id];
-  if (barrier.waiting.empty()) barrier.expected = threads;
-  if (barrier.expected != threads)
-    runner.fail_here("barrier " + std::to_string(id) + " for " + std::to_string(threads) +
-                         " threads where others wait for " + std::to_string(barrier.expected),
-                     site);
+  Barrier& barrier = runner.barrier_for(id, threads, site);
   thread.state = ThreadState::at_barrier;
   thread.barrier = id;
   thread.mask = 0;
@@ -42,13 +51,14 @@ ct1d_host::Tally BlockRunner::barrier(ct1d_host::Worker* worker, unsigned id, un
 bool BlockRunner::complete_barrier(unsigned id) {
   Barrier& barrier = barriers_[id];
   const std::size_t needed = barrier.expected == 0 ? live_ : barrier.expected;
-  if (barrier.waiting.size() < needed) return false;
-  ct1d_host::Tally tally{static_cast<unsigned>(barrier.waiting.size()), 0};
-  const HostThread& first = *threads_[barrier.waiting.front()];
+  const std::size_t arrived = barrier.waiting.size() + barrier.arrived.size();
+  if (arrived < needed) return false;
+  ct1d_host::Tally tally{static_cast<unsigned>(arrived), 0};
   for (const std::uint16_t i : barrier.waiting) {
     const HostThread& thread = *threads_[i];
     if (thread.predicate) ++tally.held;
-    if (barrier.expected == 0 && !same_place(thread.site, first.site))
+    if (const HostThread& first = *threads_[barrier.waiting.front()];
+        barrier.expected == 0 && !same_place(thread.site, first.site))
       fail_block("threads of the block wait at different barriers: " + describe(first) + " in " + describe_wait(first) +
                  ", " + describe(thread) + " in " + describe_wait(thread));
   }
@@ -57,6 +67,7 @@ bool BlockRunner::complete_barrier(unsigned id) {
     release(*threads_[i]);
   }
   barrier.waiting.clear();
+  barrier.arrived.clear();
   return true;
 }
 
@@ -114,27 +125,17 @@ void BlockRunner::deliver(unsigned w, unsigned lanes) {
 void* BlockRunner::static_shared(ct1d_host::Worker* worker, const void* key, unsigned long long bytes,
                                  ct1d_host::Site site) {
   BlockRunner& runner = of(worker);
-  std::size_t total = bytes;
-  for (const StaticArray& array : runner.static_arrays_) {
-    if (array.key == key && array.memory->size() == bytes) return array.memory->data();
-    total += array.memory->size();
-  }
-  if (total > kMaxStaticSharedBytes)
-    runner.fail_here(std::to_string(total) + " bytes of static shared memory (at most 49152)", site);
-  if (total + runner.dynamic_shared_->size() > kMaxSharedBytes)
-    runner.fail_here("static and dynamic shared memory exceed 232448 bytes", site);
-  runner.static_arrays_.push_back({key, std::make_unique<GuardedMemory>(bytes, kSharedGuardBytes, kSharedAlignment)});
-  return runner.static_arrays_.back().memory->data();
+  std::string why;
+  void* memory = runner.shared_.static_array(key, bytes, why);
+  if (memory == nullptr) runner.fail_here(why, site);
+  return memory;
 }
 
 void BlockRunner::copy_async(ct1d_host::Worker* worker, void* shared, const void* data, unsigned bytes,
                              ct1d_host::Site site) {
   BlockRunner& runner = of(worker);
-  const auto& arrays = runner.static_arrays_;
-  const bool inside = runner.dynamic_shared_->contains(shared, bytes) ||
-                      std::any_of(arrays.begin(), arrays.end(),
-                                  [&](const StaticArray& array) { return array.memory->contains(shared, bytes); });
-  if (!inside) runner.fail_here("copy_async to an address outside the block's shared memory", site);
+  if (!runner.shared_.address_of(shared, bytes))
+    runner.fail_here("copy_async to an address outside the block's shared memory", site);
   runner.current().copies.issue(shared, data, bytes, runner.random_);
 }
 

@@ -1,0 +1,337 @@
+// Hopper's asynchronous vocabulary under Host execution: a right kernel gives its result with every seed, and what is
+// taken out of it is caught.
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/host/host_fixture.h"
+#include "tuner/core/random.h"
+#include "tuner/device/matrix_model.h"
+
+namespace tuner {
+namespace {
+
+using namespace host_test;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kSteps = 6, kColumns = 16;
+constexpr std::size_t kStepBytes = (64 + kColumns) * 32;
+constexpr std::size_t kOutputs = 64 * kColumns;
+
+const char* const kIncludes =
+    "#include \"kernels/common/bulk_copy.cuh\"\n#include \"kernels/common/matrix.cuh\"\n"
+    "#include \"kernels/common/warpgroup.cuh\"\nusing namespace ct1d;\n";
+
+/// y (64 by 16) = the sum over 6 k-steps of a times b transposed. x holds for each step a and b in cores of 8 rows by
+/// 16 bytes, the halves of k apart. Warp 4 loads into a ring of two stages; warpgroup 0 multiplies, a from registers in
+/// odd steps, and stores through shared memory by a bulk copy.
+const char* const kProducts = R"(
+  extern __shared__ __align__(1024) unsigned char shared[];
+  constexpr int kSteps = 6, kStepBytes = 2560;
+  const uint32 ring = shared_address(shared), staging = ring + 2 * kStepBytes;
+  const uint32 full = staging + 4096, empty = full + 16;
+  if (t == 0) {
+    for (uint32 i = 0; i < 2; ++i) {
+      barrier_init(full + 8 * i, 1);
+      barrier_init(empty + 8 * i, 128);
+    }
+    barrier_init_fence();
+  }
+  __syncthreads();
+  if (t >= 128) {
+    registers_down<24>();
+    if (t == 128) {
+      for (int s = 0; s < kSteps; ++s) {
+        const uint32 slot = s % 2;
+        if (s >= 2) barrier_wait(empty + 8 * slot, (s / 2 - 1) % 2);
+        const unsigned char* source = static_cast<const unsigned char*>(a.x) + s * kStepBytes;
+        barrier_expect(full + 8 * slot, kStepBytes);
+        bulk_load(ring + slot * kStepBytes, source, 2048, full + 8 * slot);
+        bulk_load(ring + slot * kStepBytes + 2048, source + 2048, 512, full + 8 * slot);
+      }
+    }
+    return;
+  }
+  registers_up<240>();
+  float d[8];
+  for (float& value : d) value = 0;
+  uint32 fragment[4];
+  const uint32 row = t / 32 * 16 + t % 32 / 4;
+  for (int s = 0; s < kSteps; ++s) {
+    const uint32 slot = s % 2, place = ring + slot * kStepBytes;
+    barrier_wait(full + 8 * slot, s / 2 % 2);
+    for (uint32 i = 0; i < 4; ++i)
+      fragment[i] = load_shared_4(place + i / 2 * 1024 + (row + i % 2 * 8) * 16 + t % 4 * 4);
+    matrix_fence();
+    const uint64 b = matrix_descriptor(matrix_low_word(place + 2048, 256), 128);
+    if (s % 2 == 0) {
+      matrix_multiply<16>(d, matrix_descriptor(matrix_low_word(place, 1024), 128), b, true);
+    } else {
+      matrix_multiply<16>(d, fragment, b, true);
+    }
+    matrix_commit();
+    matrix_wait<0>();
+    pin(d);
+    pin(fragment);
+    barrier_arrive(empty + 8 * slot);
+  }
+  for (int i = 0; i < 8; ++i)
+    store_shared_float(staging + (row + i % 4 / 2 * 8) * 64 + (i / 4 * 8 + t % 4 * 2 + i % 2) * 4, d[i]);
+  async_proxy_fence();
+  named_barrier<1, 128>();
+  if (t == 0) {
+    bulk_store(y, staging, 4096);
+    bulk_commit();
+    bulk_wait_read<0>();
+  }
+)";
+constexpr unsigned kSharedBytes = 2 * 2560 + 4096 + 32;
+
+struct Problem {
+  std::vector<float> x, y;
+};
+
+Problem make_problem() {
+  tuner::Random random(7);
+  std::vector<std::uint16_t> operands(kSteps * kStepBytes / 2);
+  for (auto& value : operands)
+    value = static_cast<std::uint16_t>((random.next() & 0x83FF) | (12 + random.below(5)) << 10);
+  Problem problem{std::vector<float>(operands.size() / 2), std::vector<float>(kOutputs, 0.0f)};
+  std::memcpy(problem.x.data(), operands.data(), operands.size() * 2);
+  for (std::size_t s = 0; s < kSteps; ++s) {
+    const auto unpacked = [&](const std::uint16_t* from, std::size_t rows) {
+      std::vector<std::uint16_t> values(rows * 16);
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t k = 0; k < 16; ++k) values[r * 16 + k] = from[k / 8 * rows * 8 + r * 8 + k % 8];
+      return values;
+    };
+    const std::uint16_t* step = operands.data() + s * kStepBytes / 2;
+    matrix_product(MatrixElement::half, unpacked(step, 64).data(), unpacked(step + 1024, kColumns).data(), kColumns,
+                   true, problem.y.data());
+  }
+  return problem;
+}
+
+/// The kernel with the n-th occurrence of `what` replaced.
+std::string replaced(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
+  std::size_t at = text.find(what);
+  while (occurrence-- > 0) at = text.find(what, at + 1);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+/// "right", "wrong result", or the failure, of one run.
+std::string ending(const std::string& body, std::uint64_t seed) {
+  static const Problem problem = make_problem();
+  LoadedKernel run(kernel_source(body, kIncludes), seed);
+  const auto y = run(shape_of(2, 160, kSharedBytes), problem.x, kOutputs);
+  if (!y) return y.failure().reason;
+  return std::memcmp(y->data(), problem.y.data(), kOutputs * 4) == 0 ? "right" : "wrong result";
+}
+
+/// "unit:LINE" of the first occurrence of `what`.
+std::string place_of(const std::string& body, const std::string& what) {
+  const std::string source = kernel_source(body, kIncludes);
+  const auto at = source.begin() + static_cast<std::ptrdiff_t>(source.find(what));
+  return "unit:" + std::to_string(1 + std::count(source.begin(), at, '\n'));
+}
+
+constexpr std::uint64_t kSeeds = 8;
+
+/// How runs end, over the seeds; each must match.
+template <class Matcher>
+void expect_endings(const std::string& body, const Matcher& matcher) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) EXPECT_THAT(ending(body, seed), matcher) << "seed " << seed;
+}
+
+TEST(HostHopper, ARightKernelGivesItsResultWithEverySeed) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) ASSERT_EQ(ending(kProducts, seed), "right") << "seed " << seed;
+}
+
+TEST(HostHopper, AMissingProxyFenceIsReportedWithThreadAndPlace) {
+  const std::string body = replaced(kProducts, "async_proxy_fence();", "");
+  expect_endings(body,
+                 AllOf(HasSubstr("was stored by thread "), HasSubstr("at " + place_of(body, "store_shared_float")),
+                       HasSubstr("no async_proxy_fence() of that thread covers it; the bulk store of " +
+                                 place_of(body, "bulk_store(") + " reads it")));
+}
+
+TEST(HostHopper, AFenceOfSomeThreadsOnlyIsReported) {
+  const std::string body = replaced(kProducts, "async_proxy_fence();", "if (t % 128 != 77) async_proxy_fence();");
+  expect_endings(body, HasSubstr("was stored by thread 77 of the block"));
+}
+
+TEST(HostHopper, PlainStoresThatNoFenceCoversAreReported) {
+  const std::string plain =
+      replaced(kProducts, "store_shared_float(staging + (", "*reinterpret_cast<float*>(shared + 2 * kStepBytes + (");
+  const std::string body = replaced(plain, "* 4, d[i]);", "* 4) = d[i];");
+  expect_endings(body, "right");
+  expect_endings(replaced(body, "async_proxy_fence();", ""),
+                 HasSubstr("was changed by ordinary stores that no async_proxy_fence() covers; the bulk store"));
+}
+
+TEST(HostHopper, AMissingBarrierOrWaitIsCaught) {
+  expect_endings(replaced(kProducts, "named_barrier<1, 128>();", ""), Not("right"));
+  expect_endings(replaced(kProducts, "matrix_wait<0>();", ""),
+                 AnyOf(HasSubstr("in flight"), HasSubstr("without having waited")));
+  expect_endings(replaced(kProducts, "matrix_wait<0>();", "matrix_wait<1>();"), Not("right"));
+  expect_endings(replaced(kProducts, "matrix_commit();", ""), Not("right"));
+  expect_endings(replaced(kProducts, "barrier_wait(full + 8 * slot, s / 2 % 2);", ""), Not("right"));
+  expect_endings(replaced(kProducts, "if (s >= 2) barrier_wait(empty + 8 * slot, (s / 2 - 1) % 2);", ""), Not("right"));
+  expect_endings(replaced(kProducts, "bulk_wait_read<0>();", ""),
+                 AnyOf("right", HasSubstr("a thread exits while its")));
+  EXPECT_THAT(ending(replaced(kProducts, "bulk_wait_read<0>();", ""), 1), HasSubstr("may still read shared memory"));
+}
+
+TEST(HostHopper, RegistersOfOperandsAndSumsAreWatched) {
+  expect_endings(replaced(kProducts, "matrix_commit();", "fragment[s % 4] ^= 1; pin(fragment); matrix_commit();"),
+                 HasSubstr("a was overwritten in flight"));
+  expect_endings(replaced(kProducts, "matrix_commit();", "d[3] += 1; matrix_commit();"),
+                 HasSubstr("d was written while"));
+  expect_endings(replaced(kProducts, "matrix_commit();", "y[0] = d[2]; matrix_commit();"), "right");
+  expect_endings(replaced(kProducts, "matrix_fence();", ""), HasSubstr("matrix product before any matrix_fence()"));
+  expect_endings(replaced(kProducts, "matrix_fence();", "if (s == 0) matrix_fence();"),
+                 HasSubstr("a of a matrix product was written after the thread's last matrix_fence()"));
+  expect_endings(replaced(kProducts, "const uint64 b =", "d[0] += 1; const uint64 b ="),
+                 HasSubstr("d of a matrix product was written after the thread's last matrix_fence()"));
+}
+
+TEST(HostHopper, WhatIsReadBeforeTheWaitIsPoison) {
+  const std::string body = replaced(kProducts, "matrix_commit();", "const float early = d[5]; matrix_commit();");
+  expect_endings(replaced(body, "pin(d);", "d[5] = early;"), "wrong result");
+}
+
+TEST(HostHopper, DivergingWarpgroupsAreReported) {
+  expect_endings(replaced(kProducts, "if (s % 2 == 0) {", "if ((s + (t == 5)) % 2 == 0) {"),
+                 HasSubstr("threads of a warpgroup issue different matrix products"));
+  expect_endings(
+      replaced(kProducts, "matrix_low_word(place + 2048, 256)", "matrix_low_word(place + 2048 + t / 64 * 16, 256)"),
+      HasSubstr("threads of a warpgroup issue different matrix products"));
+  const std::string body = replaced(kProducts, "matrix_fence();", "if (s == 3 && t == 9) break; matrix_fence();");
+  expect_endings(body, AllOf(HasSubstr("deadlock"), HasSubstr("matrix_wait<0>() at " + place_of(body, "matrix_wait")),
+                             HasSubstr("127 of 128 threads have issued the product of ")));
+}
+
+TEST(HostHopper, ADeadlockOnAnMbarrierSaysWhoWaitsWhere) {
+  const std::string body =
+      replaced(kProducts, "barrier_init(empty + 8 * i, 128);", "barrier_init(empty + 8 * i, 129);");
+  expect_endings(
+      body, AllOf(HasSubstr("deadlock"),
+                  HasSubstr("thread (128, 0, 0) waits in barrier_wait() at " + place_of(body, "barrier_wait(empty")),
+                  HasSubstr("phase 0: 1 of 129 arrivals and 0 bytes missing"),
+                  HasSubstr("thread (0, 0, 0) and 127 others wait in barrier_wait() at " +
+                            place_of(body, "barrier_wait(full"))));
+  const std::string bytes = replaced(kProducts, "barrier_expect(full + 8 * slot, kStepBytes);",
+                                     "barrier_expect(full + 8 * slot, kStepBytes + 16);");
+  expect_endings(bytes, HasSubstr("0 of 1 arrivals and 16 bytes missing"));
+  const std::string spinning = replaced(kProducts, "barrier_wait(full + 8 * slot, s / 2 % 2);",
+                                        "while (!barrier_try(full + 8 * slot, s / 2 % 2)) {}");
+  expect_endings(spinning, "right");
+  expect_endings(replaced(spinning, "barrier_init(empty + 8 * i, 128);", "barrier_init(empty + 8 * i, 129);"),
+                 AllOf(HasSubstr("deadlock"), HasSubstr("barrier_try() at ")));
+}
+
+TEST(HostHopper, MisuseOfMbarriersIsReported) {
+  expect_endings(replaced(kProducts, "barrier_expect(full + 8 * slot, kStepBytes);",
+                          "barrier_expect(full + 8 * slot, kStepBytes); barrier_arrive(full + 8 * slot);"),
+                 HasSubstr("an arrival too many on the mbarrier"));
+  expect_endings(replaced(kProducts, "barrier_init_fence();", ""), HasSubstr("made no barrier_init_fence()"));
+  expect_endings(replaced(kProducts, "barrier_init(full + 8 * i, 1);", ""),
+                 HasSubstr("no mbarrier was initialised at"));
+  expect_endings(replaced(kProducts, "registers_up<240>();",
+                          "if (t == 0) *reinterpret_cast<int*>(shared + 2 * kStepBytes + 4096) = 0;"),
+                 HasSubstr("was overwritten"));
+  expect_endings(
+      replaced(
+          kProducts, "named_barrier<1, 128>();",
+          "named_barrier<1, 128>(); if (t == 0) { barrier_arrive(full); barrier_arrive(full); barrier_arrive(full); }"),
+      "right");  // three phases that nobody waits for
+  expect_endings(
+      R"(
+  __shared__ uint64 barrier;
+  if (t == 0) { barrier_init(shared_address(&barrier), 1); barrier_init_fence(); }
+  __syncthreads();
+  if (t == 1) barrier_wait(shared_address(&barrier), 0);
+  if (t == 0) { named_barrier<2, 32>(); barrier_arrive(shared_address(&barrier)); barrier_arrive(shared_address(&barrier)); }
+  else if (t < 32 && t != 1) named_barrier<2, 32>();
+  else if (t == 32) named_barrier_arrive<2, 32>();
+)",
+      AnyOf(HasSubstr("completes while thread 1 of the block still waits for phase 0"), HasSubstr("deadlock")));
+}
+
+TEST(HostHopper, CopiesOutOfBoundsOrAlignmentAreReported) {
+  expect_endings(replaced(kProducts, "bulk_load(ring + slot * kStepBytes, source, 2048,",
+                          "bulk_load(ring + slot * kStepBytes + 8, source, 2048,"),
+                 HasSubstr("not all multiples of 16"));
+  expect_endings(replaced(kProducts, "bulk_load(ring + slot * kStepBytes, source, 2048,",
+                          "bulk_load(ring + slot * kStepBytes, source + 4, 2048,"),
+                 HasSubstr("not all multiples of 16"));
+  expect_endings(
+      replaced(kProducts, "bulk_load(ring + slot * kStepBytes, source, 2048,", "bulk_load(ring + 9216, source, 2048,"),
+      HasSubstr("outside the block's shared memory"));
+  expect_endings(replaced(kProducts, "bulk_store(y, staging, 4096);", "bulk_store(y, staging, 4100);"),
+                 HasSubstr("not all multiples of 16"));
+  expect_endings(replaced(kProducts, "matrix_low_word(place, 1024)", "matrix_low_word(place, 16384)"),
+                 HasSubstr("outside the block's shared memory"));
+  expect_endings(replaced(kProducts, "matrix_low_word(place + 2048, 256), 128)",
+                          "matrix_low_word(place + 2048, 256), 128) | 1ull << 62"),
+                 HasSubstr("with swizzle 1"));
+  expect_endings(replaced(kProducts, "matrix_low_word(place + 2048, 256), 128)",
+                          "matrix_low_word(place + 2048, 256), 128) | 1ull << 49"),
+                 HasSubstr("sets bits that mean nothing"));
+}
+
+TEST(HostHopper, ABlockThatEndsWithLoadsInFlightIsReported) {
+  int reported = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const std::string end = ending(R"(
+  extern __shared__ __align__(1024) unsigned char shared[];
+  const uint32 barrier = shared_address(shared);
+  if (t != 0) return;
+  barrier_init(barrier, 1);
+  barrier_init_fence();
+  barrier_expect(barrier, 32);
+  bulk_load(barrier + 16, x, 32, barrier);
+)",
+                                   seed);
+    EXPECT_THAT(end, AnyOf("wrong result",
+                           HasSubstr("the block ends while 1 bulk loads are in flight, the first by thread 0")));
+    reported += end != "wrong result" ? 1 : 0;
+  }
+  EXPECT_GT(reported, 0);
+}
+
+TEST(HostHopper, RegistersBeyondTheBlocksAreReported) {
+  LoadedKernel run(kernel_source("  if (t < 256) registers_up<240>(); else registers_down<40>();\n", kIncludes));
+  const auto y = run(shape_of(1, 384), {}, 1);
+  ASSERT_FALSE(y);
+  EXPECT_THAT(y.failure().reason, HasSubstr("ask for 66560 registers in all and start with at most 64512"));
+  LoadedKernel fitting(kernel_source("  if (t < 256) registers_up<240>(); else registers_down<24>();\n", kIncludes));
+  EXPECT_TRUE(fitting(shape_of(1, 384), {}, 1));
+}
+
+TEST(HostHopper, ArrivalsAtNamedBarriersLetOthersGoOn) {
+  LoadedKernel run(kernel_source(R"(
+  __shared__ float value;
+  for (int i = 0; i < 3; ++i) {
+    if (t < 32) {
+      if (t == 7) value = x[i];
+      named_barrier_arrive<3, 64>();
+      named_barrier<4, 64>();
+    } else {
+      named_barrier<3, 64>();
+      y[i * 32 + t - 32] = value;
+      named_barrier_arrive<4, 64>();
+    }
+  }
+)",
+                                 kIncludes));
+  const auto y = run(shape_of(1, 64), {3, 5, 8}, 96);
+  ASSERT_TRUE(y) << y.failure().reason;
+  for (std::size_t i = 0; i < 96; ++i) EXPECT_EQ((*y)[i], i < 32 ? 3 : i < 64 ? 5 : 8);
+}
+
+}  // namespace
+}  // namespace tuner

@@ -1,0 +1,233 @@
+// What kernels call of Hopper's asynchronous vocabulary: shared memory by address, mbarriers, bulk copies, matrix
+// products, registers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuner/device/host_block.h"
+#include "tuner/device/host_report.h"
+
+namespace tuner {
+
+using ct1d_host::kWarpSize;
+using ct1d_host::Site;
+using ct1d_host::Worker;
+
+// Shared memory by address.
+
+unsigned BlockRunner::shared_address(Worker* worker, const void* shared, Site site) {
+  BlockRunner& runner = of(worker);
+  const auto address = runner.shared_.address_of(shared, 0);
+  if (!address) runner.fail_here("shared_address() of what is not in the block's shared memory", site);
+  return *address;
+}
+
+void* BlockRunner::shared_load(Worker* worker, unsigned address, unsigned bytes, Site site) {
+  BlockRunner& runner = of(worker);
+  unsigned char* memory = runner.shared_.at(address, bytes);
+  if (memory == nullptr)
+    runner.fail_here(fmt::format("{} bytes at shared address {:#x}, outside the block's shared memory", bytes, address),
+                     site);
+  if (address % bytes != 0)
+    runner.fail_here(fmt::format("{} bytes at shared address {:#x}, which is no multiple of them", bytes, address),
+                     site);
+  return memory;
+}
+
+void* BlockRunner::shared_store(Worker* worker, unsigned address, unsigned bytes, Site site) {
+  void* memory = shared_load(worker, address, bytes, site);
+  BlockRunner& runner = of(worker);
+  runner.shared_.record_store(address, bytes, runner.current().linear, site);
+  return memory;
+}
+
+void BlockRunner::proxy_fence(Worker* worker) {
+  BlockRunner& runner = of(worker);
+  runner.shared_.proxy_fence(runner.current().linear);
+  runner.mbarriers_.init_fence(runner.current().linear);
+}
+
+// Named barriers and registers.
+
+void BlockRunner::barrier_arrive(Worker* worker, unsigned id, unsigned threads, Site site) {
+  BlockRunner& runner = of(worker);
+  Barrier& barrier = runner.barrier_for(id, threads, site);
+  const auto thread = static_cast<std::uint16_t>(runner.current().linear);
+  if (std::find(barrier.arrived.begin(), barrier.arrived.end(), thread) != barrier.arrived.end())
+    runner.fail_here("second arrival at barrier " + std::to_string(id) + " before it was complete", site);
+  barrier.arrived.push_back(thread);
+  runner.complete_barrier(id);
+}
+
+void BlockRunner::set_registers(Worker* worker, unsigned registers, Site site) {
+  BlockRunner& runner = of(worker);
+  runner.warps_[runner.current().linear / kWarpSize].registers = registers;
+  const std::size_t warps = (runner.block_threads_ + kWarpSize - 1) / kWarpSize;
+  std::size_t asked = 0;
+  for (std::size_t w = 0; w < warps; ++w) {
+    if (runner.warps_[w].registers == 0) return;  // not all have asked yet
+    asked += runner.warps_[w].registers;
+  }
+  constexpr std::size_t kRegistersOfWarps = 65536 / kWarpSize;
+  const std::size_t at_start = std::min<std::size_t>(kRegistersOfWarps / warps / 8 * 8, 255 / 8 * 8 + 8);
+  if (asked > at_start * warps)
+    runner.fail_here(
+        fmt::format("the block's warps ask for {} registers in all and start with at most {}: some would wait "
+                    "for them for ever",
+                    asked * kWarpSize, at_start * warps * kWarpSize),
+        site);
+}
+
+// mbarriers.
+
+void BlockRunner::mbarrier_init(Worker* worker, unsigned address, unsigned arrivals, Site site) {
+  BlockRunner& runner = of(worker);
+  runner.check(runner.mbarriers_.init(address, arrivals, runner.current().linear), site);
+}
+
+void BlockRunner::mbarrier_init_fence(Worker* worker) {
+  BlockRunner& runner = of(worker);
+  runner.mbarriers_.init_fence(runner.current().linear);
+}
+
+void BlockRunner::mbarrier_arrive(Worker* worker, unsigned address, unsigned expected_bytes, Site site) {
+  BlockRunner& runner = of(worker);
+  std::vector<std::uint16_t> released;
+  runner.check(runner.mbarriers_.arrive(address, expected_bytes, released), site);
+  runner.release_all(released);
+}
+
+bool BlockRunner::mbarrier_wait(Worker* worker, unsigned address, unsigned parity, bool may_fail, Site site) {
+  BlockRunner& runner = of(worker);
+  HostThread& thread = runner.current();
+  bool complete = false;
+  runner.check(runner.mbarriers_.wait(address, parity, thread.linear, complete), site);
+  if (complete) return true;
+  thread.site = site;
+  thread.mbarrier = address;
+  thread.may_give_up = may_fail;
+  thread.gave_up = may_fail && runner.random_.next() >> 62 == 0;  // at once, as hardware may
+  if (thread.gave_up) {
+    runner.mbarriers_.resumed(address, thread.linear);
+    thread.state = ThreadState::ready;
+    runner.ready_.push_back(static_cast<std::uint16_t>(thread.linear));
+    runner.suspend(thread);
+    return false;
+  }
+  thread.state = ThreadState::at_mbarrier;
+  runner.suspend(thread);
+  runner.mbarriers_.resumed(address, thread.linear);
+  return !std::exchange(thread.gave_up, false);
+}
+
+// Bulk copies.
+
+void BlockRunner::bulk_load(Worker* worker, unsigned shared, const void* global, unsigned bytes, unsigned barrier,
+                            void (*read)(void*, const void*, unsigned), Site site) {
+  BlockRunner& runner = of(worker);
+  if (bytes == 0 || bytes % 16 != 0 || shared % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
+    runner.fail_here(fmt::format("bulk_load of {} bytes from {} to shared address {:#x}: not all multiples of 16",
+                                 bytes, global, shared),
+                     site);
+  if (runner.shared_.at(shared, bytes) == nullptr)
+    runner.fail_here(
+        fmt::format("bulk_load of {} bytes to shared address {:#x}, outside the block's shared memory", bytes, shared),
+        site);
+  runner.check(runner.mbarriers_.usable_by_loads(barrier), site);
+  std::vector<unsigned char> data(bytes);
+  read(data.data(), global, bytes);
+  std::vector<std::uint16_t> released;
+  runner.check(
+      runner.bulk_.issue({shared, barrier, std::move(data), draw_moment(runner.random_), runner.current().linear, site},
+                         released),
+      site);
+  runner.release_all(released);
+}
+
+void BlockRunner::bulk_store(Worker* worker, void* global, unsigned shared, unsigned bytes,
+                             void (*touch)(const void*, unsigned), Site site) {
+  BlockRunner& runner = of(worker);
+  if (bytes == 0 || bytes % 16 != 0 || shared % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
+    runner.fail_here(fmt::format("bulk_store of {} bytes from shared address {:#x} to {}: not all multiples of 16",
+                                 bytes, shared, global),
+                     site);
+  if (runner.shared_.at(shared, bytes) == nullptr)
+    runner.fail_here(fmt::format("bulk_store of {} bytes from shared address {:#x}, outside the block's shared memory",
+                                 bytes, shared),
+                     site);
+  touch(global, bytes);
+  const unsigned thread = runner.current().linear;
+  runner.check(runner.bulk_.issue({static_cast<unsigned char*>(global),
+                                   shared,
+                                   {},
+                                   bytes,
+                                   runner.bulk_.open_group(thread),
+                                   draw_moment(runner.random_),
+                                   false,
+                                   thread,
+                                   site}),
+               site);
+}
+
+void BlockRunner::bulk_commit(Worker* worker) { of(worker).bulk_.commit(of(worker).current().linear); }
+
+void BlockRunner::bulk_wait(Worker* worker, unsigned groups_in_flight, bool read_only) {
+  BlockRunner& runner = of(worker);
+  const HostThread& thread = runner.current();
+  if (auto wrong = runner.bulk_.wait(thread.linear, groups_in_flight, read_only))
+    runner.fail_block(*wrong + ", for " + describe(thread));
+}
+
+// Matrix products.
+
+MatrixUnit& BlockRunner::matrix_unit(Site site) {
+  const std::size_t warpgroup = current().linear / kWarpgroupSize;
+  if (warpgroup >= matrix_.size() || (warpgroup + 1) * kWarpgroupSize > block_threads_)
+    fail_here("a matrix product needs a whole warpgroup of 128 threads", site);
+  return matrix_[warpgroup];
+}
+
+void BlockRunner::matrix_fence(Worker* worker) {
+  BlockRunner& runner = of(worker);
+  const unsigned linear = runner.current().linear;
+  if (linear / kWarpgroupSize < runner.matrix_.size())
+    runner.matrix_[linear / kWarpgroupSize].fence(linear % kWarpgroupSize);
+}
+
+void BlockRunner::matrix_multiply(Worker* worker, const ct1d_host::MatrixProduct* product, Site site) {
+  BlockRunner& runner = of(worker);
+  const unsigned linear = runner.current().linear;
+  MatrixUnit& unit = runner.matrix_unit(site);
+  runner.check(unit.issue(linear % kWarpgroupSize, *product, site, runner.random_), site);
+  const unsigned first = linear / kWarpgroupSize * kWarpgroupSize;
+  for (unsigned i = 0; i < kWarpgroupSize; ++i) {
+    HostThread& other = *runner.threads_[first + i];
+    if (other.state != ThreadState::at_matrix) continue;
+    if (!unit.ready(i, other.matrix_groups)) break;
+    runner.release(other);
+  }
+}
+
+void BlockRunner::matrix_commit(Worker* worker) {
+  BlockRunner& runner = of(worker);
+  const unsigned linear = runner.current().linear;
+  if (linear / kWarpgroupSize < runner.matrix_.size())
+    runner.matrix_[linear / kWarpgroupSize].commit(linear % kWarpgroupSize);
+}
+
+void BlockRunner::matrix_wait(Worker* worker, unsigned groups_in_flight, Site site) {
+  BlockRunner& runner = of(worker);
+  HostThread& thread = runner.current();
+  MatrixUnit& unit = runner.matrix_unit(site);
+  const unsigned i = thread.linear % kWarpgroupSize;
+  if (!unit.ready(i, groups_in_flight)) {
+    thread.site = site;
+    thread.matrix_groups = groups_in_flight;
+    thread.state = ThreadState::at_matrix;
+    runner.suspend(thread);
+  }
+  runner.check(unit.wait(i, groups_in_flight), site);
+}
+
+}  // namespace tuner
