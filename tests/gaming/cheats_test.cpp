@@ -150,7 +150,9 @@ TEST_F(WorkerCatches, EveryCheatThatNeedsNoTimingToShow) {
     // The sanitizer ends the worker at a write that is not the kernel's.
     const auto wrong = name == "writes_past_the_end" ? Outcome::crashed : Outcome::wrong_result;
     EXPECT_EQ(evaluation.outcome, wrong) << name << ": " << evaluation.reason;
-    EXPECT_THAT(evaluation.reason, ContainsRegex(found_in(name))) << name;
+    // The worker's own patches overflow fp16 before normal data are judged.
+    const std::string found = name == "fp16_as_fp32" ? "patches: y\\[b .* is nan " : found_in(name);
+    EXPECT_THAT(evaluation.reason, ContainsRegex(found)) << name;
   }
 }
 

@@ -16,8 +16,8 @@ const Problem kSeedLike = [] {
   return problem;
 }();
 
-constexpr Values kKinds[] = {Values::normal,   Values::positive,      Values::large_mean, Values::spike,
-                             Values::integers, Values::wide_channels, Values::index_coded};
+constexpr Values kKinds[] = {Values::normal,   Values::positive,      Values::large_mean,  Values::spike,
+                             Values::integers, Values::wide_channels, Values::index_coded, Values::patches};
 
 std::vector<float> rounded(std::vector<float> y, Accuracy accuracy) {
   const auto format = ct1d::check::format_of(ct1d::check::storage_of(static_cast<ct1d::check::Class>(accuracy)));

@@ -33,7 +33,7 @@ TEST_F(CudaVerifyGpu, InputsAndReferenceAreTheCpus) {
   for (const Problem& problem : odd_problems())
     for (const Accuracy accuracy : kAccuracies)
       for (const Values values : {Values::normal, Values::large_mean, Values::spike, Values::wide_channels,
-                                  Values::integers, Values::index_coded, Values::positive}) {
+                                  Values::integers, Values::index_coded, Values::positive, Values::patches}) {
         const std::string what =
             summary(problem) + " " + std::string(to_string(accuracy)) + " " + std::string(to_string(values));
         const Element element = element_of(accuracy);

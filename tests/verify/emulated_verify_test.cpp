@@ -13,7 +13,7 @@ TEST(EmulatedVerify, InputsAndReferenceAreTheCpus) {
   emulation::VerifyDevice device;
   for (const Problem& problem : odd_problems())
     for (const Accuracy accuracy : kAccuracies)
-      for (const Values values : {Values::normal, Values::wide_channels, Values::index_coded}) {
+      for (const Values values : {Values::normal, Values::wide_channels, Values::index_coded, Values::patches}) {
         const Element element = element_of(accuracy);
         const auto verifier = make_cuda_verifier(device, problem, accuracy, {}, values, 3, nullptr);
         const Inputs inputs = make_inputs(problem, element, values, 3);

@@ -13,8 +13,8 @@ namespace {
 
 using namespace tuner::testing;
 
-constexpr Values kAll[] = {Values::normal,        Values::positive, Values::large_mean, Values::spike,
-                           Values::wide_channels, Values::integers, Values::index_coded};
+constexpr Values kAll[] = {Values::normal,        Values::positive, Values::large_mean,  Values::spike,
+                           Values::wide_channels, Values::integers, Values::index_coded, Values::patches};
 
 double mean(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -66,6 +66,27 @@ TEST(Inputs, KindsAreWhatTheySay) {
   const auto integers = make_inputs(problem, Element::f32, Values::integers, 1).x;
   EXPECT_EQ(*std::min_element(integers.begin(), integers.end()), -8);
   EXPECT_EQ(*std::max_element(integers.begin(), integers.end()), 8);
+}
+
+TEST(Inputs, PatchesTakeTurns) {
+  const Problem problem = problem_of(2, 1, 1, 1, 0, 0, 1, 1, 288, 2);
+  const auto plain = make_inputs(problem, Element::f32, Values::normal, 1),
+             in = make_inputs(problem, Element::f32, Values::patches, 1);
+  EXPECT_EQ(in.w, plain.w);
+  const auto factor = [&](std::size_t b, std::size_t ic, std::size_t t) {
+    const std::size_t i = (b * 2 + ic) * 288 + t;
+    return in.x[i] / plain.x[i];
+  };
+  EXPECT_EQ(factor(0, 0, 47), 1);
+  EXPECT_EQ(factor(0, 1, 48), 0x1p60f);
+  EXPECT_EQ(factor(0, 0, 96), 0);
+  EXPECT_EQ(factor(0, 1, 191), 0x1p-60f);
+  EXPECT_EQ(factor(0, 0, 192), 1);
+  EXPECT_EQ(factor(0, 0, 193), 0x1p-30f);
+  EXPECT_EQ(factor(0, 0, 241), 1);
+  EXPECT_EQ(factor(0, 1, 241), 0x1p-30f);
+  EXPECT_EQ(factor(1, 0, 0), 0x1p60f);
+  EXPECT_EQ(factor(1, 0, 287), 1);
 }
 
 TEST(Inputs, CodesChangeWithEveryIndex) {

@@ -140,7 +140,7 @@ TEST(Verifier, EveryKindOfDataServesEveryClass) {
   const Problem problem = problem_of(2, 2, 3, 1, 0, 0, 1, 1, 5);
   for (const Accuracy accuracy : kAccuracies)
     for (const Values values : {Values::normal, Values::positive, Values::large_mean, Values::spike,
-                                Values::wide_channels, Values::integers, Values::index_coded})
+                                Values::wide_channels, Values::integers, Values::index_coded, Values::patches})
       EXPECT_TRUE(make_verifier(device, problem, accuracy, values, 1)) << to_string(values);
 }
 

@@ -42,6 +42,9 @@ std::vector<Trial> built_in_trials() {
       named("depthwise", {2, 24, 24, 5, 2, 2, 1, 1, 24, true, 31}),
       named("long-kernel", {1, 2, 3, 257, 64, 96, 0, 1, 1, false, 19}),
       named("one-channel-out", {1, 34, 1, 8, 4, 0, 0, 1, 1, true, 70}),
+      // Long enough for every patch of the worker's own second data (Values::patches).
+      named("all-patches", {1, 10, 6, 3, 1, 1, 0, 1, 1, true, 300}),
+      named("all-patches-upsample", {1, 6, 4, 4, 2, 1, 0, 1, 1, true, 300}),
   };
 }
 

@@ -17,6 +17,9 @@ enum class Kind : int {
   integers,       // whole numbers -8 to 8
   index_coded,  // x: ((31 b + 37 ic + 41 i + seed) mod 127 - 63) / 64, w: ((43 ic + 47 oc + 53 k + seed) mod 113 - 56)
                 // / 64, bias: ((59 oc + seed) mod 61 - 30) / 16: another value when any two indices are swapped
+  patches,  // normal, the bias times 2^-60 (fp16: 2^-9); x in patches of 48 positions along t that take turns: as it
+            // is, times 2^60 (fp16: 2^5), zeros, times 2^-60 (2^-9), every second position times 2^-30 (2^-10), every
+            // second channel times 2^-30 (2^-10)
 };
 
 enum class Tensor : int { x, w, bias };
@@ -78,6 +81,31 @@ CT1D_HD inline double index_code(const Generator& g, Tensor tensor, int64 index)
   return static_cast<double>(code % 113 - 56) / 64;
 }
 
+inline constexpr int64 kPatch = 48;  // positions
+
+/// What stands in place of `value` at this index.
+CT1D_HD inline double patched(const Generator& g, Tensor tensor, int64 index, double value) {
+  const int64 t = index % g.geometry.length, row = index / g.geometry.length;
+  const bool fp16 = g.storage == Storage::f16;
+  const double beside = power_of_two(fp16 ? -10 : -30), far_below = power_of_two(fp16 ? -9 : -60);
+  if (tensor == Tensor::w) return value;
+  if (tensor == Tensor::bias) return multiply(value, far_below);  // a larger one would hide small sums
+  switch ((t / kPatch + row / g.geometry.in_channels) % 6) {      // the next batch starts with the next kind
+    case 1:
+      return multiply(value, power_of_two(fp16 ? 5 : 60));
+    case 2:
+      return 0;
+    case 3:
+      return multiply(value, far_below);
+    case 4:
+      return t % 2 != 0 ? multiply(value, beside) : value;
+    case 5:
+      return row % g.geometry.in_channels % 2 != 0 ? multiply(value, beside) : value;
+    default:
+      return value;
+  }
+}
+
 CT1D_HD inline double draw(const Generator& g, Tensor tensor, int64 index) {
   const uint64 bits = random_bits(g, tensor, index);
   const bool fp16 = g.storage == Storage::f16;
@@ -98,6 +126,8 @@ CT1D_HD inline double draw(const Generator& g, Tensor tensor, int64 index) {
       return static_cast<double>(static_cast<long long>((bits >> 32) % 17) - 8);
     case Kind::index_coded:
       return index_code(g, tensor, index);
+    case Kind::patches:
+      return patched(g, tensor, index, normal(bits));
     case Kind::normal:
       break;
   }

@@ -11,14 +11,15 @@ namespace {
 
 namespace check = ct1d::check;
 
-constexpr std::array<std::pair<Values, std::string_view>, 7> kNames{{{Values::normal, "normal"},
+constexpr std::array<std::pair<Values, std::string_view>, 8> kNames{{{Values::normal, "normal"},
                                                                      {Values::positive, "positive"},
                                                                      {Values::large_mean, "large_mean"},
                                                                      {Values::spike, "spike"},
                                                                      {Values::wide_channels, "wide_channels"},
                                                                      {Values::integers, "integers"},
-                                                                     {Values::index_coded, "index_coded"}}};
-static_assert(static_cast<int>(Values::index_coded) == static_cast<int>(check::Kind::index_coded));
+                                                                     {Values::index_coded, "index_coded"},
+                                                                     {Values::patches, "patches"}}};
+static_assert(static_cast<int>(Values::patches) == static_cast<int>(check::Kind::patches));
 static_assert(static_cast<int>(Values::spike) == static_cast<int>(check::Kind::spike));
 static_assert(static_cast<int>(Element::bf16) == static_cast<int>(check::Storage::bf16));
 

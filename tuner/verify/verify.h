@@ -16,7 +16,7 @@
 namespace tuner {
 
 /// How inputs are drawn. All are functions of (seed, element index), so any part can be generated anywhere.
-enum class Values { normal, positive, large_mean, spike, wide_channels, integers, index_coded };
+enum class Values { normal, positive, large_mean, spike, wide_channels, integers, index_coded, patches };
 std::string_view to_string(Values values);
 std::optional<Values> parse_values(std::string_view name);
 

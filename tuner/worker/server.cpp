@@ -149,6 +149,11 @@ class Server {
     return Json::object();
   }
 
+  struct Tail {
+    Values values;
+    std::unique_ptr<Verifier> verifier;
+  };
+
   Json load(const Json& request) {
     verifier_.reset();  // frees its memory first
     context_.problem = msg::problem(request.at("problem"));
@@ -172,15 +177,21 @@ class Server {
     return {{"plain_error", verifier_->plain_error()}};
   }
 
-  /// A second, small problem whose length ends inside a tile: every variant must be right on it too.
+  /// A second, small problem whose length ends inside a tile: every variant must be right on it too, and on data there
+  /// that no one scale serves.
   std::optional<Failure> load_tail(const CompiledUnit* kernels) {
-    tail_.reset();
+    tails_.clear();
     tail_context_ = context_;
     tail_context_.problem = tail_of(context_.problem);
-    if (tail_context_.problem == context_.problem) return std::nullopt;
-    auto made = make_verifier(*device_, tail_context_.problem, context_.accuracy, Values::index_coded, 1, kernels);
-    if (!made) return made.failure();
-    tail_ = std::move(*made);
+    if (tail_context_.problem.y_count() == 0) return std::nullopt;
+    for (const Values values : {Values::index_coded, Values::patches}) {
+      if (values == Values::index_coded && tail_context_.problem == context_.problem) continue;
+      auto made = make_verifier(*device_, tail_context_.problem, context_.accuracy, values, 1, kernels);
+      // Where all outputs lie in a patch of zeros there is nothing to prove.
+      if (!made && values == Values::patches && made.failure().outcome == Outcome::wrong_result) continue;
+      if (!made) return made.failure();
+      tails_.push_back({values, std::move(*made)});
+    }
     return std::nullopt;
   }
 
@@ -199,18 +210,22 @@ class Server {
   /// Nothing if the variant is right on the tail problem. A unit that is compiled for the one problem alone cannot run
   /// there.
   std::optional<Failure> fails_on_tail(const Variant& variant, const CompiledUnit& unit) {
-    if (!tail_) return std::nullopt;
+    if (tails_.empty()) return std::nullopt;
     const auto program = program_of(variant, tail_context_);
     if (!program) return program.failure();
     for (const std::string& kernel : program->unit.kernels)
       if (!unit.symbol(kernel)) return std::nullopt;
     auto made = make_runnable(*device_, tail_context_.problem, *program, unit, id_of(variant));
     if (!made) return made.failure();
-    const auto errors = tail_->verify(**made);
-    if (errors) return std::nullopt;
-    Failure failure = errors.failure();
-    failure.reason = fmt::format("on {}: {}", summary(tail_context_.problem), failure.reason);
-    return failure;
+    for (const Tail& tail : tails_) {
+      const auto errors = tail.verifier->verify(**made);
+      if (errors) continue;
+      Failure failure = errors.failure();
+      failure.reason =
+          fmt::format("on {}, {}: {}", summary(tail_context_.problem), to_string(tail.values), failure.reason);
+      return failure;
+    }
+    return std::nullopt;
   }
 
   /// Proves a Runnable, around its timing where asked. `repeatable` says what was seen of it; where it is demanded,
@@ -469,7 +484,8 @@ class Server {
   std::unique_ptr<Probe> probe_;
   BuildContext context_;
   BuildContext tail_context_;
-  std::unique_ptr<Verifier> verifier_, tail_;
+  std::unique_ptr<Verifier> verifier_;
+  std::vector<Tail> tails_;
   bool poisoned_ = false;
 };
 
