@@ -8,7 +8,7 @@
 
 namespace ct1d_host {
 
-inline constexpr unsigned kAbiVersion = 2;
+inline constexpr unsigned kAbiVersion = 3;
 inline constexpr unsigned long long kArenaBytes = 1ull << 28;
 /// Every byte of memory that holds no value yet: NaN in fp32, fp16 and bf16, -1 as an integer.
 inline constexpr unsigned char kPoisonByte = 0xFF;
@@ -106,6 +106,9 @@ struct Services {
   void (*matrix_multiply)(Worker*, const MatrixProduct*, Site);
   void (*matrix_commit)(Worker*);
   void (*matrix_wait)(Worker*, unsigned groups_in_flight, Site);
+
+  /// An arrival on an mbarrier when all of the thread's copy_async() before it are there.
+  void (*mbarrier_arrive_after_copies)(Worker*, unsigned address, Site);
 };
 
 /// State of the OS thread that runs a block. Lies at the start of its arena.

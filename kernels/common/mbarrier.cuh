@@ -25,6 +25,9 @@ inline void barrier_expect(uint32 barrier, int bytes, CT1D_HOST_SITE) {
                                                  {file, line});
 }
 inline void barrier_arrive(uint32 barrier, CT1D_HOST_SITE) { barrier_expect(barrier, 0, file, line); }
+inline void barrier_arrive_after_copies(uint32 barrier, CT1D_HOST_SITE) {
+  ct1d_host::worker()->services->mbarrier_arrive_after_copies(ct1d_host::worker(), barrier, {file, line});
+}
 inline bool barrier_try(uint32 barrier, uint32 parity, CT1D_HOST_SITE) {
   return ct1d_host::worker()->services->mbarrier_wait(ct1d_host::worker(), barrier, parity, true, {file, line});
 }
@@ -48,6 +51,10 @@ __device__ __forceinline__ void barrier_arrive(uint32 barrier) {
 /// Arrives, and makes the phase wait for `bytes` more.
 __device__ __forceinline__ void barrier_expect(uint32 barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+/// Counts as one of the phase's arrivals once all copy_async() of this thread before it are there; does not wait.
+__device__ __forceinline__ void barrier_arrive_after_copies(uint32 barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 /// Whether the phase of that parity is complete; may wait for a while.
 __device__ __forceinline__ bool barrier_try(uint32 barrier, uint32 parity) {

@@ -220,12 +220,12 @@ TEST(HostHopper, ADeadlockOnAnMbarrierSaysWhoWaitsWhere) {
   expect_endings(
       body, AllOf(HasSubstr("deadlock"),
                   HasSubstr("thread (128, 0, 0) waits in barrier_wait() at " + place_of(body, "barrier_wait(empty")),
-                  HasSubstr("phase 0: 1 of 129 arrivals and 0 bytes missing"),
+                  HasSubstr("phase 0: 1 of 129 arrivals missing, 0 bytes missing"),
                   HasSubstr("thread (0, 0, 0) and 127 others wait in barrier_wait() at " +
                             place_of(body, "barrier_wait(full"))));
   const std::string bytes = replaced(kProducts, "barrier_expect(full + 8 * slot, kStepBytes);",
                                      "barrier_expect(full + 8 * slot, kStepBytes + 16);");
-  expect_endings(bytes, HasSubstr("0 of 1 arrivals and 16 bytes missing"));
+  expect_endings(bytes, HasSubstr("0 of 1 arrivals missing, 16 bytes missing"));
   const std::string spinning = replaced(kProducts, "barrier_wait(full + 8 * slot, s / 2 % 2);",
                                         "while (!barrier_try(full + 8 * slot, s / 2 % 2)) {}");
   expect_endings(spinning, "right");
@@ -303,6 +303,50 @@ TEST(HostHopper, ABlockThatEndsWithLoadsInFlightIsReported) {
   EXPECT_GT(reported, 0);
 }
 
+/// Doubles 8 tiles of 64 values; warps 0 and 1 copy them, 2 and 3 multiply.
+const char* const kCopies = R"(
+  extern __shared__ __align__(1024) float tiles[];
+  const uint32 full = shared_address(tiles + 128), empty = full + 16;
+  if (t < 2) {
+    barrier_init(full + 8 * t, 64);
+    barrier_init(empty + 8 * t, 64);
+  }
+  __syncthreads();
+  for (int n = 0; n < 8; ++n) {
+    const uint32 slot = n % 2;
+    if (t < 64) {
+      if (n >= 2) barrier_wait(empty + 8 * slot, (n / 2 - 1) % 2);
+      copy_async<4>(tiles + slot * 64 + t, x + n * 64 + t, true);
+      barrier_arrive_after_copies(full + 8 * slot);
+    } else {
+      barrier_wait(full + 8 * slot, n / 2 % 2);
+      y[n * 64 + t - 64] = 2 * tiles[slot * 64 + 127 - t];
+      barrier_arrive(empty + 8 * slot);
+    }
+  }
+)";
+
+/// Seeds out of 1..10 with the right result.
+int right_copies(const std::string& body) {
+  const auto x = ramp(512);
+  int right = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    LoadedKernel run(kernel_source(body, kIncludes), seed);
+    const auto y = run(shape_of(1, 128, 1024), x, 512);
+    bool same = static_cast<bool>(y);
+    for (std::size_t i = 0; same && i < 512; ++i) same = (*y)[i] == 2 * x[i / 64 * 64 + 63 - i % 64];
+    right += same ? 1 : 0;
+  }
+  return right;
+}
+
+TEST(HostHopper, CopiesThatEndInAnArrivalAreWaitedFor) {
+  EXPECT_EQ(right_copies(kCopies), 10);
+  EXPECT_EQ(right_copies(replaced(kCopies, "barrier_wait(full + 8 * slot, n / 2 % 2);", "")), 0);
+  EXPECT_EQ(right_copies(replaced(kCopies, "if (n >= 2) barrier_wait(empty + 8 * slot, (n / 2 - 1) % 2);", "")), 0);
+  EXPECT_EQ(right_copies(replaced(kCopies, "barrier_arrive_after_copies(full", "barrier_arrive(full")), 0);
+}
+
 TEST(HostHopper, RegistersBeyondTheBlocksAreReported) {
   LoadedKernel run(kernel_source("  if (t < 256) registers_up<240>(); else registers_down<40>();\n", kIncludes));
   const auto y = run(shape_of(1, 384), {}, 1);
@@ -331,6 +375,49 @@ TEST(HostHopper, ArrivalsAtNamedBarriersLetOthersGoOn) {
   const auto y = run(shape_of(1, 64), {3, 5, 8}, 96);
   ASSERT_TRUE(y) << y.failure().reason;
   for (std::size_t i = 0; i < 96; ++i) EXPECT_EQ((*y)[i], i < 32 ? 3 : i < 64 ? 5 : 8);
+}
+
+TEST(HostHopperUnderSanitizer, RightAndFailingKernelsRunWithoutAReport) {
+  if (!under_sanitizer()) {
+    const ChildEnd end = run_under_sanitizer();
+    EXPECT_EQ(end.status, 0) << end.output;
+    EXPECT_THAT(end.output, HasSubstr("1 test"));
+    return;
+  }
+  const Problem problem = make_problem();
+  LoadedKernel run({kernel_source(kProducts, kIncludes), {"kernel"}, {}}, {1, 2}, true);
+  for (int i = 0; i < 3; ++i) {
+    const auto y = run(shape_of(3, 160, kSharedBytes), problem.x, kOutputs);
+    ASSERT_TRUE(y) << y.failure().reason;
+    EXPECT_EQ(std::memcmp(y->data(), problem.y.data(), kOutputs * 4), 0);
+  }
+  const std::string failing = replaced(kProducts, "matrix_commit();", "fragment[0] ^= 1; matrix_commit();");
+  LoadedKernel failed({kernel_source(failing, kIncludes), {"kernel"}, {}}, {1, 2}, true);
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(failed(shape_of(3, 160, kSharedBytes), problem.x, kOutputs));
+}
+
+/// The sanitizer's report on kProducts with `what` replaced.
+std::string sanitizer_report(const std::string& what, const std::string& by) {
+  if (!under_sanitizer()) {
+    const ChildEnd end = run_under_sanitizer();
+    EXPECT_NE(end.status, 0);
+    return end.output;
+  }
+  LoadedKernel run({kernel_source(replaced(kProducts, what, by), kIncludes), {"kernel"}, {}}, {1, 2}, true);
+  const auto y = run(shape_of(1, 160, kSharedBytes), make_problem().x, kOutputs);
+  ADD_FAILURE() << "no report" << (y ? "" : ": " + y.failure().reason);
+  std::exit(0);
+}
+
+TEST(HostHopperUnderSanitizer, ABulkLoadFromPastXIsLocated) {
+  const std::string report = sanitizer_report("source + 2048, 512", "source + 2048 + (s == 5) * 16, 512");
+  EXPECT_THAT(report, AllOf(HasSubstr("READ of size"), HasSubstr(place_of(kProducts, "kStepBytes + 2048, source")),
+                            HasSubstr("thread (128, 0, 0)")));
+}
+
+TEST(HostHopperUnderSanitizer, ABulkStorePastYIsLocated) {
+  const std::string report = sanitizer_report("bulk_store(y, staging", "bulk_store(y + 4, staging");
+  EXPECT_THAT(report, AllOf(HasSubstr("READ of size"), HasSubstr("bulk_store"), HasSubstr("thread (0, 0, 0)")));
 }
 
 }  // namespace

@@ -100,31 +100,6 @@ void BlockRunner::run_rounds() {
   abandon();
 }
 
-/// Nobody can run: whether something else can happen.
-bool BlockRunner::go_on_without_threads() {
-  std::vector<std::uint16_t> released;
-  while (bulk_.loads_in_flight()) {
-    ++progress_;
-    failure_ = bulk_.force(random_, released);
-    if (failure_) return false;
-    release_all(released);
-    if (!released.empty()) return true;
-  }
-  return let_waits_give_up();
-}
-
-bool BlockRunner::let_waits_give_up() {
-  for (std::size_t i = 0; i < block_threads_; ++i) {
-    HostThread& thread = *threads_[i];
-    if (thread.state != ThreadState::at_mbarrier || !thread.may_give_up || thread.gave_up_at == progress_) continue;
-    thread.gave_up = true;
-    thread.gave_up_at = progress_;
-    thread.state = ThreadState::ready;
-    ready_.push_back(static_cast<std::uint16_t>(i));
-  }
-  return !ready_.empty();
-}
-
 void BlockRunner::resume(HostThread& thread) {
   head_->current = &thread;
   thread.fibre->resume();
@@ -216,37 +191,6 @@ void BlockRunner::check_end() {
     failure_ = std::to_string(bytes) + " bytes were written outside the block's " + kind +
                " shared memory (the address sanitizer would say where)";
   }
-}
-
-std::string BlockRunner::describe_wait_of(const HostThread& thread) const {
-  std::string text = describe_wait(thread);
-  if (thread.state == ThreadState::at_mbarrier) text += " on the " + mbarriers_.describe(thread.mbarrier);
-  if (thread.state == ThreadState::at_matrix)
-    text += ": " + matrix_[thread.linear / kWarpgroupSize].describe_missing(thread.linear % kWarpgroupSize,
-                                                                            thread.matrix_groups);
-  return text;
-}
-
-std::string BlockRunner::describe_stuck() const {
-  std::string text = "deadlock: no thread can go on";
-  std::vector<bool> told(block_threads_, false);
-  for (std::size_t i = 0; i < block_threads_; ++i) {
-    const HostThread& first = *threads_[i];
-    if (told[i] || first.state == ThreadState::exited) continue;
-    std::size_t others = 0;
-    for (std::size_t j = i + 1; j < block_threads_; ++j) {
-      const HostThread& other = *threads_[j];
-      if (other.state != first.state || !same_place(other.site, first.site) || other.mask != first.mask ||
-          (first.state == ThreadState::at_mbarrier && other.mbarrier != first.mbarrier))
-        continue;
-      told[j] = true;
-      ++others;
-    }
-    text += "; " + describe(first) + (others != 0 ? " and " + std::to_string(others) + " others wait" : " waits") +
-            " in " + describe_wait_of(first);
-  }
-  if (live_ < block_threads_) text += "; " + std::to_string(block_threads_ - live_) + " threads have exited";
-  return text;
 }
 
 }  // namespace tuner

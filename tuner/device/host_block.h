@@ -114,6 +114,7 @@ class BlockRunner {
   static void matrix_multiply(ct1d_host::Worker*, const ct1d_host::MatrixProduct*, ct1d_host::Site);
   static void matrix_commit(ct1d_host::Worker*);
   static void matrix_wait(ct1d_host::Worker*, unsigned groups_in_flight, ct1d_host::Site);
+  static void mbarrier_arrive_after_copies(ct1d_host::Worker*, unsigned address, ct1d_host::Site);
   static const ct1d_host::Services kServices;
   static BlockRunner& of(ct1d_host::Worker* worker);
   static void thread_body(void* thread);
@@ -131,6 +132,7 @@ class BlockRunner {
   void pass_time(HostThread& thread);
   Barrier& barrier_for(unsigned id, unsigned threads, ct1d_host::Site site);
   MatrixUnit& matrix_unit(ct1d_host::Site site);
+  void check_bulk(const char* what, const void* global, unsigned shared, unsigned bytes, ct1d_host::Site site);
   bool complete_barrier(unsigned id);
   bool complete_exchange(unsigned warp, unsigned mask);
   void deliver(unsigned warp, unsigned lanes);

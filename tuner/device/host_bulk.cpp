@@ -22,6 +22,7 @@ Moment draw_moment(Random& random) {
 void BulkCopies::start() {
   loads_.clear();
   stores_.clear();
+  batches_.clear();
   groups_.assign(kMaxThreads, 0);
 }
 
@@ -48,6 +49,33 @@ std::optional<std::string> BulkCopies::issue(Store store) {
   write(last);
   stores_.pop_back();
   return std::nullopt;
+}
+
+std::optional<std::string> BulkCopies::issue(Batch batch, std::vector<std::uint16_t>& released) {
+  if (auto wrong = barriers_.usable(batch.barrier)) return wrong;
+  batches_.push_back(std::move(batch));
+  if (batches_.back().moment != Moment::issue) return std::nullopt;
+  return complete_batch(batches_.size() - 1, released);
+}
+
+std::optional<std::string> BulkCopies::complete_batch(std::size_t i, std::vector<std::uint16_t>& released) {
+  std::swap(batches_[i], batches_.back());
+  const Batch batch = std::move(batches_.back());
+  batches_.pop_back();
+  for (const PendingCopies::Copy& copy : batch.copies) PendingCopies::complete(copy);
+  return barriers_.arrive(batch.barrier, 0, released);
+}
+
+std::optional<std::string> BulkCopies::end_batches(unsigned thread, std::vector<std::uint16_t>& released) {
+  std::vector<std::uint16_t> all;
+  std::optional<std::string> wrong;
+  for (std::size_t i = batches_.size(); i > 0 && !wrong; --i) {
+    if (batches_[i - 1].thread != thread) continue;
+    wrong = complete_batch(i - 1, all);
+    released.insert(released.end(), all.begin(), all.end());
+    all.clear();
+  }
+  return wrong;
 }
 
 std::optional<std::string> BulkCopies::read(Store& store) {
@@ -82,14 +110,17 @@ std::optional<std::string> BulkCopies::wait(unsigned thread, unsigned groups_in_
 std::optional<std::string> BulkCopies::pass(Random& random, std::vector<std::uint16_t>& released) {
   const std::uint64_t drawn = random.next();
   if ((drawn & 3) != 0) return std::nullopt;
-  const std::size_t i = (drawn >> 32) % (loads_.size() + stores_.size());
+  std::size_t i = (drawn >> 32) % (loads_.size() + batches_.size() + stores_.size());
   if (i < loads_.size()) return loads_[i].moment == Moment::between ? complete_load(i, released) : std::nullopt;
-  Store& store = stores_[i - loads_.size()];
+  i -= loads_.size();
+  if (i < batches_.size()) return batches_[i].moment == Moment::between ? complete_batch(i, released) : std::nullopt;
+  Store& store = stores_[i - batches_.size()];
   return store.moment == Moment::between ? read(store) : std::nullopt;
 }
 
 std::optional<std::string> BulkCopies::force(Random& random, std::vector<std::uint16_t>& released) {
-  return complete_load((random.next() >> 32) % loads_.size(), released);
+  const std::size_t i = (random.next() >> 32) % (loads_.size() + batches_.size());
+  return i < loads_.size() ? complete_load(i, released) : complete_batch(i - loads_.size(), released);
 }
 
 std::optional<std::string> BulkCopies::thread_exits(unsigned thread) const {
@@ -102,6 +133,7 @@ std::optional<std::string> BulkCopies::thread_exits(unsigned thread) const {
 std::optional<std::string> BulkCopies::block_ends() {
   for (const Store& store : stores_) write(store);
   stores_.clear();
+  batches_.clear();
   if (loads_.empty()) return std::nullopt;
   const Load& load = loads_.front();
   return fmt::format("the block ends while {} bulk loads are in flight, the first by thread {} at {}", loads_.size(),

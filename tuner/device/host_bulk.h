@@ -1,4 +1,5 @@
-// Bulk copies in flight of a block under Host execution, completed at a legal moment that the seed chooses.
+// Bulk copies, and others that end on mbarriers, in flight of a block under Host execution, completed at a legal moment
+// that the seed chooses.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "kernels/common/host_abi.h"
 #include "tuner/core/random.h"
+#include "tuner/device/host_copies.h"
 #include "tuner/device/host_mbarrier.h"
 #include "tuner/device/host_shared.h"
 
@@ -42,17 +44,27 @@ class BulkCopies {
     unsigned thread;
     ct1d_host::Site site;
   };
+  /// Copies of a thread by copy_async() whose end is an arrival.
+  struct Batch {
+    std::vector<PendingCopies::Copy> copies;
+    std::uint32_t barrier;
+    Moment moment;
+    unsigned thread;
+  };
   /// The copy's `data` is read already; its target is poisoned.
   std::optional<std::string> issue(Load load, std::vector<std::uint16_t>& released);
   std::optional<std::string> issue(Store store);
+  std::optional<std::string> issue(Batch batch, std::vector<std::uint16_t>& released);
+  /// The thread waits for its copy_async().
+  std::optional<std::string> end_batches(unsigned thread, std::vector<std::uint16_t>& released);
   void commit(unsigned thread) { ++groups_[thread]; }
   std::optional<std::string> wait(unsigned thread, unsigned groups_in_flight, bool read_only);
 
-  bool empty() const { return loads_.empty() && stores_.empty(); }
-  bool loads_in_flight() const { return !loads_.empty(); }
+  bool empty() const { return loads_.empty() && stores_.empty() && batches_.empty(); }
+  bool arrivals_in_flight() const { return !loads_.empty() || !batches_.empty(); }
   /// A moment at which something may complete.
   std::optional<std::string> pass(Random& random, std::vector<std::uint16_t>& released);
-  /// Nothing else can go on: completes a load.
+  /// Nothing else can go on: completes what ends in an arrival.
   std::optional<std::string> force(Random& random, std::vector<std::uint16_t>& released);
   /// The thread exits; the block ends.
   std::optional<std::string> thread_exits(unsigned thread) const;
@@ -61,6 +73,7 @@ class BulkCopies {
 
  private:
   std::optional<std::string> complete_load(std::size_t i, std::vector<std::uint16_t>& released);
+  std::optional<std::string> complete_batch(std::size_t i, std::vector<std::uint16_t>& released);
   std::optional<std::string> read(Store& store);
   static void write(const Store& store);
 
@@ -68,6 +81,7 @@ class BulkCopies {
   Mbarriers& barriers_;
   std::vector<Load> loads_;
   std::vector<Store> stores_;
+  std::vector<Batch> batches_;
   std::vector<std::uint64_t> groups_;  // open group by thread
 };
 

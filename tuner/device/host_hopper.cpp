@@ -98,6 +98,15 @@ void BlockRunner::mbarrier_arrive(Worker* worker, unsigned address, unsigned exp
   runner.release_all(released);
 }
 
+void BlockRunner::mbarrier_arrive_after_copies(Worker* worker, unsigned address, Site site) {
+  BlockRunner& runner = of(worker);
+  HostThread& thread = runner.current();
+  std::vector<std::uint16_t> released;
+  runner.check(
+      runner.bulk_.issue({thread.copies.take(), address, draw_moment(runner.random_), thread.linear}, released), site);
+  runner.release_all(released);
+}
+
 bool BlockRunner::mbarrier_wait(Worker* worker, unsigned address, unsigned parity, bool may_fail, Site site) {
   BlockRunner& runner = of(worker);
   HostThread& thread = runner.current();
@@ -105,6 +114,7 @@ bool BlockRunner::mbarrier_wait(Worker* worker, unsigned address, unsigned parit
   runner.check(runner.mbarriers_.wait(address, parity, thread.linear, complete), site);
   if (complete) return true;
   thread.site = site;
+  thread.mask = 0;
   thread.mbarrier = address;
   thread.may_give_up = may_fail;
   thread.gave_up = may_fail && runner.random_.next() >> 62 == 0;  // at once, as hardware may
@@ -123,17 +133,21 @@ bool BlockRunner::mbarrier_wait(Worker* worker, unsigned address, unsigned parit
 
 // Bulk copies.
 
+void BlockRunner::check_bulk(const char* what, const void* global, unsigned shared, unsigned bytes, Site site) {
+  if (bytes == 0 || bytes % 16 != 0 || shared % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
+    fail_here(fmt::format("{} of {} bytes between {} and shared address {:#x}: not all multiples of 16", what, bytes,
+                          global, shared),
+              site);
+  if (shared_.at(shared, bytes) == nullptr)
+    fail_here(
+        fmt::format("{} of {} bytes at shared address {:#x}, outside the block's shared memory", what, bytes, shared),
+        site);
+}
+
 void BlockRunner::bulk_load(Worker* worker, unsigned shared, const void* global, unsigned bytes, unsigned barrier,
                             void (*read)(void*, const void*, unsigned), Site site) {
   BlockRunner& runner = of(worker);
-  if (bytes == 0 || bytes % 16 != 0 || shared % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
-    runner.fail_here(fmt::format("bulk_load of {} bytes from {} to shared address {:#x}: not all multiples of 16",
-                                 bytes, global, shared),
-                     site);
-  if (runner.shared_.at(shared, bytes) == nullptr)
-    runner.fail_here(
-        fmt::format("bulk_load of {} bytes to shared address {:#x}, outside the block's shared memory", bytes, shared),
-        site);
+  runner.check_bulk("bulk_load", global, shared, bytes, site);
   runner.check(runner.mbarriers_.usable_by_loads(barrier), site);
   std::vector<unsigned char> data(bytes);
   read(data.data(), global, bytes);
@@ -148,14 +162,7 @@ void BlockRunner::bulk_load(Worker* worker, unsigned shared, const void* global,
 void BlockRunner::bulk_store(Worker* worker, void* global, unsigned shared, unsigned bytes,
                              void (*touch)(const void*, unsigned), Site site) {
   BlockRunner& runner = of(worker);
-  if (bytes == 0 || bytes % 16 != 0 || shared % 16 != 0 || reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
-    runner.fail_here(fmt::format("bulk_store of {} bytes from shared address {:#x} to {}: not all multiples of 16",
-                                 bytes, shared, global),
-                     site);
-  if (runner.shared_.at(shared, bytes) == nullptr)
-    runner.fail_here(fmt::format("bulk_store of {} bytes from shared address {:#x}, outside the block's shared memory",
-                                 bytes, shared),
-                     site);
+  runner.check_bulk("bulk_store", global, shared, bytes, site);
   touch(global, bytes);
   const unsigned thread = runner.current().linear;
   runner.check(runner.bulk_.issue({static_cast<unsigned char*>(global),
@@ -223,6 +230,7 @@ void BlockRunner::matrix_wait(Worker* worker, unsigned groups_in_flight, Site si
   const unsigned i = thread.linear % kWarpgroupSize;
   if (!unit.ready(i, groups_in_flight)) {
     thread.site = site;
+    thread.mask = 0;
     thread.matrix_groups = groups_in_flight;
     thread.state = ThreadState::at_matrix;
     runner.suspend(thread);

@@ -60,6 +60,11 @@ std::optional<std::string> Mbarriers::arrive(std::uint32_t address, unsigned exp
   return advance(address, *barrier, released);
 }
 
+std::optional<std::string> Mbarriers::usable(std::uint32_t address) {
+  Barrier* barrier = nullptr;
+  return find(address, barrier);
+}
+
 std::optional<std::string> Mbarriers::usable_by_loads(std::uint32_t address) {
   Barrier* barrier = nullptr;
   if (auto wrong = find(address, barrier)) return wrong;
@@ -113,8 +118,10 @@ std::string Mbarriers::describe(std::uint32_t address) const {
   const auto found = barriers_.find(address);
   if (found == barriers_.end()) return fmt::format("mbarrier at shared address {:#x}", address);
   const Barrier& barrier = found->second;
-  return fmt::format("mbarrier at shared address {:#x} (phase {}: {} of {} arrivals and {} bytes missing)", address,
-                     barrier.phase, barrier.missing, barrier.arrivals, barrier.bytes);
+  std::string bytes = fmt::format("{} bytes missing", barrier.bytes);
+  if (barrier.bytes < 0) bytes = fmt::format("{} bytes more than expected", -barrier.bytes);
+  return fmt::format("mbarrier at shared address {:#x} (phase {}: {} of {} arrivals missing, {})", address,
+                     barrier.phase, barrier.missing, barrier.arrivals, bytes);
 }
 
 }  // namespace tuner

@@ -23,6 +23,7 @@ class Mbarriers {
   /// `released` receives the threads that need not wait any longer.
   std::optional<std::string> arrive(std::uint32_t address, unsigned expected_bytes,
                                     std::vector<std::uint16_t>& released);
+  std::optional<std::string> usable(std::uint32_t address);
   /// A bulk load may complete on it.
   std::optional<std::string> usable_by_loads(std::uint32_t address);
   std::optional<std::string> complete_bytes(std::uint32_t address, unsigned bytes,

@@ -8,12 +8,32 @@ namespace tuner {
 
 using ct1d_host::kWarpSize;
 
-const ct1d_host::Services BlockRunner::kServices = {
-    &barrier,         &exchange,       &static_shared,   &copy_async,    &copy_commit,
-    &copy_wait,       &fail,           &shared_address,  &shared_load,   &shared_store,
-    &proxy_fence,     &barrier_arrive, &set_registers,   &mbarrier_init, &mbarrier_init_fence,
-    &mbarrier_arrive, &mbarrier_wait,  &bulk_load,       &bulk_store,    &bulk_commit,
-    &bulk_wait,       &matrix_fence,   &matrix_multiply, &matrix_commit, &matrix_wait};
+const ct1d_host::Services BlockRunner::kServices = {&barrier,
+                                                    &exchange,
+                                                    &static_shared,
+                                                    &copy_async,
+                                                    &copy_commit,
+                                                    &copy_wait,
+                                                    &fail,
+                                                    &shared_address,
+                                                    &shared_load,
+                                                    &shared_store,
+                                                    &proxy_fence,
+                                                    &barrier_arrive,
+                                                    &set_registers,
+                                                    &mbarrier_init,
+                                                    &mbarrier_init_fence,
+                                                    &mbarrier_arrive,
+                                                    &mbarrier_wait,
+                                                    &bulk_load,
+                                                    &bulk_store,
+                                                    &bulk_commit,
+                                                    &bulk_wait,
+                                                    &matrix_fence,
+                                                    &matrix_multiply,
+                                                    &matrix_commit,
+                                                    &matrix_wait,
+                                                    &mbarrier_arrive_after_copies};
 
 BlockRunner& BlockRunner::of(ct1d_host::Worker* worker) { return *static_cast<Head*>(worker)->runner; }
 
@@ -142,7 +162,13 @@ void BlockRunner::copy_async(ct1d_host::Worker* worker, void* shared, const void
 void BlockRunner::copy_commit(ct1d_host::Worker* worker) { of(worker).current().copies.commit(); }
 
 void BlockRunner::copy_wait(ct1d_host::Worker* worker, unsigned groups_in_flight) {
-  of(worker).current().copies.wait(groups_in_flight);
+  BlockRunner& runner = of(worker);
+  HostThread& thread = runner.current();
+  thread.copies.wait(groups_in_flight);
+  if (runner.bulk_.empty()) return;
+  std::vector<std::uint16_t> released;
+  if (auto wrong = runner.bulk_.end_batches(thread.linear, released)) runner.fail_block(*wrong);
+  runner.release_all(released);
 }
 
 void BlockRunner::fail(ct1d_host::Worker* worker, const char* what, ct1d_host::Site site) {
