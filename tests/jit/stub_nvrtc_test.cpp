@@ -18,6 +18,7 @@ using testing::TemporaryFolder;
 constexpr const char* kStub = R"(
 #include <cstddef>
 #include <cstdlib>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -38,6 +39,11 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
   const std::string& source = program->source;
   if (source.rfind("hang ", 0) == 0) {
     std::ofstream(source.substr(5)) << getpid() << std::endl;
+    for (;;) sleep(1);
+  }
+  if (source == "stop") raise(SIGSTOP);
+  if (source == "stop guard") {
+    kill(getppid(), SIGSTOP);
     for (;;) sleep(1);
   }
   if (source == "spin") for (volatile int i = 0;; ++i) {}
@@ -126,6 +132,16 @@ TEST_F(StubNvrtc, ThatHangsIsKilledAtItsTimeLimit) {
 
 TEST_F(StubNvrtc, ThatSpinsIsKilledToo) { EXPECT_THAT(failure_of("spin", 2).reason, HasSubstr("time limit of 2 s")); }
 
+TEST_F(StubNvrtc, ThatIsStoppedIsKilledAtItsTimeLimit) {
+  EXPECT_THAT(failure_of("stop", 2).reason, HasSubstr("time limit of 2 s"));
+}
+
+TEST_F(StubNvrtc, WhoseGuardIsStoppedIsKilledToo) {
+  const Failure failure = failure_of("stop guard", 1);
+  EXPECT_EQ(failure.outcome, Outcome::compile_failed);
+  EXPECT_THAT(failure.reason, HasSubstr("gave no answer at its time limit of 1 s (was it stopped?) and was killed"));
+}
+
 TEST_F(StubNvrtc, ThatCrashesLeavesItsSignal) {
   const Failure failure = failure_of("crash", 100);
   EXPECT_EQ(failure.outcome, Outcome::compile_failed);
@@ -202,15 +218,10 @@ TEST_F(StubNvrtc, OfAnotherBuildDoesNotShareItsCubins) {
   EXPECT_FALSE(make_nvrtc_compiler(patched)->compile(unit).get()->from_cache);
 }
 
-TEST_F(StubNvrtc, IsStartedAgainWhenItsProcessDies) {
-  CompilerOptions patient = options();
-  patient.limits.seconds = 600;
-  const std::filesystem::path mark = cache_.path() / "mark";
-  const auto compiler = make_nvrtc_compiler(patient);
-  auto hanging = compiler->compile({"hang " + mark.string(), {}, {}});
-  // The hanging process's parent serves the request; its parent is the zygote.
-  const auto parent_of = [](pid_t process) {
-    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+/// Of the zygote whose guard watches the compile `process`.
+pid_t zygote_of(pid_t process) {
+  const auto parent_of = [](pid_t child) {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
     for (std::string word; status >> word;)
       if (word == "PPid:") {
         pid_t parent = 0;
@@ -219,9 +230,18 @@ TEST_F(StubNvrtc, IsStartedAgainWhenItsProcessDies) {
       }
     return pid_t{0};
   };
+  return parent_of(parent_of(process));
+}
+
+TEST_F(StubNvrtc, IsStartedAgainWhenItsProcessDies) {
+  CompilerOptions patient = options();
+  patient.limits.seconds = 600;
+  const std::filesystem::path mark = cache_.path() / "mark";
+  const auto compiler = make_nvrtc_compiler(patient);
+  auto hanging = compiler->compile({"hang " + mark.string(), {}, {}});
   const pid_t first = process_in(mark);
   ASSERT_NE(first, 0);
-  const pid_t zygote = parent_of(parent_of(first));
+  const pid_t zygote = zygote_of(first);
   ASSERT_GT(zygote, 1);
   std::filesystem::remove(mark);
   ::kill(zygote, SIGKILL);
@@ -229,6 +249,23 @@ TEST_F(StubNvrtc, IsStartedAgainWhenItsProcessDies) {
   ASSERT_NE(second, 0);
   EXPECT_NE(second, first);
   EXPECT_TRUE(gone(first));
+}
+
+TEST_F(StubNvrtc, IsStartedAgainWhenItsProcessIsStopped) {
+  CompilerOptions limited = options();
+  limited.jobs = 2;
+  const std::filesystem::path mark = cache_.path() / "mark";
+  const auto compiler = make_nvrtc_compiler(limited);
+  auto hanging = compiler->compile({"hang " + mark.string(), {}, {}});
+  const pid_t first = process_in(mark);
+  ASSERT_NE(first, 0);
+  const pid_t zygote = zygote_of(first);
+  ASSERT_GT(zygote, 1);
+  ::kill(zygote, SIGSTOP);
+  const auto fine = compiler->compile({"fine", {}, {}}).get();  // its own repetition, in a fresh zygote
+  EXPECT_TRUE(fine) << fine.failure().reason;
+  EXPECT_FALSE(hanging.get());
+  EXPECT_TRUE(gone(zygote));
 }
 
 }  // namespace

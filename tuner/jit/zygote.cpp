@@ -6,11 +6,14 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 
 extern char** environ;
@@ -20,6 +23,8 @@ namespace {
 
 constexpr int kControl = 3;  // descriptor of the control socket in the zygote
 constexpr rlim_t kStackBytes = rlim_t{64} << 20;
+constexpr double kStartSeconds = 120;  // in which the zygote loads NVRTC
+constexpr double kGuardSeconds = 5;    // beyond a compile's limit, in which its guard kills it and says so
 
 /// What the zygote keeps of the environment: how to find libraries, and options of a build's own instrumentation.
 std::vector<char*> zygote_environment() {
@@ -55,20 +60,44 @@ void fix_stack_limit() {
   ::_exit(1);
 }
 
-/// Everything until the end of the stream; nothing as soon as `cancel` is readable.
-std::optional<std::string> read_until_end(int socket, int cancel) {
-  std::string text;
+/// Reading and writing fail with EAGAIN where the other end stands still for so long.
+void limit_waits(int socket, double seconds) {
+  const timeval time{static_cast<time_t>(std::ceil(seconds)), 0};
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) ::setsockopt(socket, SOL_SOCKET, option, &time, sizeof time);
+}
+
+enum class Read { whole, cancelled, overdue };
+
+/// Everything until the end of the stream, within `seconds`; ends as soon as `cancel` is readable.
+Read read_until_end(int socket, int cancel, double seconds, std::string& text) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
   char piece[65536];
   while (true) {
+    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
     pollfd watched[2] = {{socket, POLLIN, 0}, {cancel, POLLIN, 0}};
-    if (::poll(watched, 2, -1) < 0 && errno != EINTR) return std::nullopt;
-    if (watched[1].revents != 0) return std::nullopt;
-    if (watched[0].revents == 0) continue;
+    const int ready = ::poll(watched, 2, static_cast<int>(std::clamp(left * 1000 + 1, 0.0, 1e9)));
+    if (ready < 0 && errno != EINTR) return Read::cancelled;
+    if (ready < 0) continue;
+    if (watched[1].revents != 0) return Read::cancelled;
+    if (watched[0].revents == 0) {
+      if (left <= 0) return Read::overdue;
+      continue;
+    }
     const ssize_t got = ::read(socket, piece, sizeof piece);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
+    if (got <= 0) return Read::whole;
     text.append(piece, static_cast<std::size_t>(got));
   }
+}
+
+NvrtcReply stood_still(const CompileLimits& limits) {
+  NvrtcReply reply;
+  reply.died = true;
+  reply.reason =
+      fmt::format("the compiler's process gave no answer at its time limit of {:g} s (was it stopped?) and was killed",
+                  limits.seconds);
+  return reply;
 }
 
 }  // namespace
@@ -77,6 +106,11 @@ Zygote::Zygote(std::filesystem::path program, std::vector<std::string> candidate
     : program_(std::move(program)), candidates_(std::move(candidates)) {}
 
 Zygote::~Zygote() { stop_locked(); }
+
+void Zygote::stop(pid_t process) {
+  const std::lock_guard lock(mutex_);
+  if (process_ == process) stop_locked();
+}
 
 void Zygote::stop_locked() {
   control_.reset();
@@ -105,14 +139,14 @@ NvrtcFound Zygote::start_locked() {
     throw EnvironmentError(fmt::format("cannot start the compiler's process: {}", std::strerror(errno)));
   there.reset();
   control_ = std::move(here);
+  limit_waits(control_.get(), kStartSeconds);
 
   std::optional<NvrtcFound> found;
   if (write_all(control_.get(), encode(candidates_)))
     if (const auto fields = read_message(control_.get())) found = found_from(*fields);
   if (!found) {
     stop_locked();
-    throw EnvironmentError(
-        fmt::format("the compiler's process ({} __zygote) ended before it answered", program_.string()));
+    throw EnvironmentError(fmt::format("the compiler's process ({} __zygote) gave no answer", program_.string()));
   }
   if (found->path.empty()) {
     stop_locked();
@@ -122,7 +156,7 @@ NvrtcFound Zygote::start_locked() {
   return *found;
 }
 
-Descriptor Zygote::open_request() {
+std::pair<Descriptor, pid_t> Zygote::open_request() {
   const std::lock_guard lock(mutex_);
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (process_ < 0 || ::waitpid(process_, nullptr, WNOHANG) == process_) {
@@ -130,22 +164,32 @@ Descriptor Zygote::open_request() {
       start_locked();
     }
     auto [here, there] = socket_pair();
-    if (!here) return {};
-    if (send_descriptor(control_.get(), there.get())) return std::move(here);
+    if (!here) return {Descriptor(), -1};
+    if (send_descriptor(control_.get(), there.get())) return {std::move(here), process_};
     stop_locked();
   }
-  return {};
+  return {Descriptor(), -1};
 }
 
 std::optional<NvrtcReply> Zygote::compile(const NvrtcRequest& request, int cancel) {
   const std::string message = encode(to_fields(request));
+  const double seconds = request.limits.seconds + kGuardSeconds;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Descriptor socket = open_request();
+    const auto [socket, zygote] = open_request();
     if (!socket) return std::nullopt;
-    if (!write_all(socket.get(), message)) continue;
-    const auto answer = read_until_end(socket.get(), cancel);
-    if (!answer) return std::nullopt;
-    if (const auto fields = decode(*answer))
+    limit_waits(socket.get(), seconds);
+    std::string answer;
+    Read read = Read::overdue;
+    if (write_all(socket.get(), message))
+      read = read_until_end(socket.get(), cancel, seconds, answer);
+    else if (errno != EAGAIN)
+      continue;
+    if (read == Read::cancelled) return std::nullopt;
+    if (read == Read::overdue) {
+      stop(zygote);  // SIGKILL ends what is stopped, too
+      return stood_still(request.limits);
+    }
+    if (const auto fields = decode(answer))
       if (auto reply = reply_from(*fields)) return reply;
   }
   return std::nullopt;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tuner/jit/nvrtc_messages.h"
@@ -28,13 +29,17 @@ class Zygote {
   /// EnvironmentError if it cannot be started or finds no NVRTC.
   NvrtcFound start();
   /// Safe from several threads, each of which outlives the Zygote. Nothing when `cancel` became readable, or when the
-  /// zygote died twice in a row; a zygote that died is started again.
+  /// zygote died twice in a row; a zygote that died is started again. A child that a signal stopped cannot end its
+  /// compile at the limit: 5 s later the zygote is killed with all its children, whose requests are repeated.
   std::optional<NvrtcReply> compile(const NvrtcRequest& request, int cancel);
 
  private:
   NvrtcFound start_locked();
   void stop_locked();
-  Descriptor open_request();
+  /// Kills it, unless another one has taken its place.
+  void stop(pid_t process);
+  /// To a child of the zygote, and the zygote.
+  std::pair<Descriptor, pid_t> open_request();
 
   std::filesystem::path program_;
   std::vector<std::string> candidates_;
