@@ -67,4 +67,7 @@ std::optional<std::string> tf32_override_warning(std::optional<std::string_view>
 Baseline* find_baseline(std::string_view name);
 std::vector<std::string_view> baseline_names();
 
+/// Hash of the sources that list the routes and walk them: records of another list are not those of this one.
+std::string_view baseline_sources();
+
 }  // namespace tuner

@@ -31,7 +31,7 @@ struct Change {
 };
 
 const std::vector<Change> kChanges{
-    {"kernel, compiler or library", Holds::compile, [](Validity& v) { v.unit = "a2"; }},
+    {"kernel, compiler or vendor routes", Holds::compile, [](Validity& v) { v.unit = "a2"; }},
     {"NVIDIA H200, now NVIDIA A100", Holds::compile, [](Validity& v) { v.gpu = "NVIDIA A100"; }},
     {"other machine code", Holds::proof, [](Validity& v) { v.cubin = "b3"; }},
     {"seed 1, now 2", Holds::proof, [](Validity& v) { v.seed = 2; }},

@@ -73,37 +73,6 @@ std::string in_words(const TakenOver& taken) {
                      reasons.empty() ? "" : " and done again (" + reasons + ")");
 }
 
-ClassRecord finals_of(const ClassRecord& before, const ClassRecord& after) {
-  const auto same = [](const auto& a, const auto& b) { return record_json(a, true) == record_json(b, true); };
-  ClassRecord finals = after;
-  finals.variants.clear();
-  finals.baselines.clear();
-  for (std::size_t i = 0; i < after.variants.size(); ++i)
-    if (!same(before.variants[i], after.variants[i])) finals.variants.push_back(after.variants[i]);
-  for (std::size_t i = 0; i < after.baselines.size(); ++i)
-    if (!same(before.baselines[i], after.baselines[i])) finals.baselines.push_back(after.baselines[i]);
-  return finals;
-}
-
-ClassRecord with_finals(const ClassRecord& before, ClassRecord finals) {
-  const auto same_route = [](const BaselineRecord& a, const BaselineRecord& b) {
-    return a.name == b.name && a.route == b.route && a.engine == b.engine && a.knobs == b.knobs;
-  };
-  ClassRecord after = finals;  // what belongs to the class as a whole
-  after.variants = before.variants;
-  after.baselines = before.baselines;
-  after.space_size = before.space_size;
-  after.rejections = before.rejections;
-  after.search_account = before.search_account;
-  for (const VariantRecord& timed : finals.variants)
-    for (VariantRecord& variant : after.variants)
-      if (variant.id == timed.id) variant = timed;
-  for (const BaselineRecord& timed : finals.baselines)
-    for (BaselineRecord& baseline : after.baselines)
-      if (same_route(baseline, timed)) baseline = timed;
-  return after;
-}
-
 ClassRecords::ClassRecords(Store& store, TakenOver& taken, const NamedProblem& problem, Accuracy accuracy,
                            const Config& config, const Environment& environment, std::string settings)
     : store_(store),

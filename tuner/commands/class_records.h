@@ -21,11 +21,6 @@ struct TakenOver {
 /// "12 records taken over, 3 stale (driver branch 570, now 580: 3)".
 std::string in_words(const TakenOver& taken);
 
-/// The class as a run-off left it, without the variants and routes that it did not touch.
-ClassRecord finals_of(const ClassRecord& before, const ClassRecord& after);
-/// `before` as it would be after the run-off that left `finals`.
-ClassRecord with_finals(const ClassRecord& before, ClassRecord finals);
-
 class ClassRecords {
  public:
   /// `settings` of the search's measurements, as text. Equal problems of a config have records of their own.

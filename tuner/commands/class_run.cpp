@@ -7,6 +7,7 @@
 #include "baselines/baseline.h"
 #include "tuner/commands/class_search.h"
 #include "tuner/commands/finals.h"
+#include "tuner/commands/reuse.h"
 #include "tuner/core/hash.h"
 #include "tuner/worker/messages.h"
 
@@ -15,12 +16,10 @@ namespace {
 
 constexpr std::size_t kShortlist = 8;
 
-/// What a baseline's numbers depend on beside the GPU.
 std::string library_key(const ClassTask& task, const std::string& name) {
-  const Environment& environment = task.session.target.environment;
-  const CudnnOptions& options = task.session.config.cudnn;
-  return sha256(fmt::format("{} {} {} {} {} {}", name, environment.cudnn, environment.cublas, options.workspace_mib,
-                            options.deterministic, task.session.target.nvrtc->key(baseline_unit())));
+  const Target& target = task.session.target;
+  return baseline_key(name, target.environment, task.session.config.cudnn, target.nvrtc->key(baseline_unit()),
+                      baseline_sources());
 }
 
 std::vector<BaselineRecord> routes_of(ClassTask& task, const std::string& name) {

@@ -6,6 +6,7 @@
 
 #include "tuner/commands/finals.h"
 #include "tuner/commands/interrupt.h"
+#include "tuner/commands/reuse.h"
 #include "tuner/model/model.h"
 
 namespace tuner {
@@ -68,12 +69,9 @@ ClassSearch::Pending ClassSearch::begin(const Proposal& proposal) {
   return pending;
 }
 
-/// One that was cut holds while the best is as fast as it was then, or its times are still too slow.
+/// Measures anew what was cut against a faster one that no longer holds.
 void ClassSearch::drop_undone_cut(Pending& pending) {
-  if (!pending.stored || pending.stored->variant.outcome != Outcome::cut) return;
-  if (best_ <= pending.stored->best_before) return;
-  const auto& time = pending.stored->variant.time;
-  if (time && time->ms.median > task_.session.config.measure.cut_factor * best_) return;
+  if (!pending.stored || holds_against(*pending.stored, best_, task_.session.config.measure.cut_factor)) return;
   task_.records.was_stale("cut against a faster one that is gone");
   pending.stored.reset();
   pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);

@@ -5,7 +5,7 @@
 namespace tuner {
 
 std::optional<std::string> stale(const Validity& record, const Validity& now, Holds holds) {
-  if (record.unit != now.unit) return "kernel, compiler or library changed";
+  if (record.unit != now.unit) return "kernel, compiler or vendor routes changed";
   if (record.gpu != now.gpu) return fmt::format("{}, now {}", record.gpu, now.gpu);
   if (holds == Holds::compile) return std::nullopt;
 

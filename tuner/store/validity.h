@@ -12,7 +12,8 @@ namespace tuner {
 inline constexpr std::int64_t kProtocol = 1;
 
 struct Validity {
-  std::string unit;   // hash of what makes the code: sources, options, target, compiler; of a library: its version
+  /// Hash of what makes the code: sources, options, target, compiler. Of a vendor: library, options, list of routes.
+  std::string unit;
   std::string cubin;  // SHA-256 of the machine code; empty where there is none, or not known yet
   std::string gpu;    // its name; without one, of the profile and its facts
   int sm_count = 0;
