@@ -151,8 +151,9 @@ void prove_shortlist(ClassTask& task, ClassSearch& search) {
 }
 
 void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allowance) {
+  search.start(allowance);
   measure_baselines(task);
-  if (!task.stopped()) search.run(allowance);
+  if (!task.stopped()) search.run();
   if (!task.stopped()) run_off(task, search);
 }
 
@@ -164,7 +165,8 @@ void tune_offline(ClassTask& task, ClassSearch& search, const Allowance& allowan
     not_run.reason = task.session.target.why_offline;
     task.result.baselines.push_back(not_run);
   }
-  search.run(allowance);
+  search.start(allowance);
+  search.run();
   prove_shortlist(task, search);
 }
 

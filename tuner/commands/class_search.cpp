@@ -16,41 +16,49 @@ ClassSearch::ClassSearch(ClassTask& task)
   task_.result.space_size = candidates_.size();
 }
 
-void ClassSearch::run(const Allowance& allowance) {
+void ClassSearch::start(const Allowance& allowance) {
   const std::size_t total = candidates_.size();
   const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
                           candidates_.defaults(task_.context)};
-  const auto strategy = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
-  const std::size_t limit =
-      allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
-  task_.session.progress.begin(task_.label(), limit, allowance.seconds);
+  strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
+  limit_ = allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
+  seconds_ = allowance.seconds;
+  fill();
+}
+
+void ClassSearch::fill() {
+  while (asked_ < limit_ && pipeline_.size() < static_cast<std::size_t>(task_.session.jobs) * 2) {
+    const auto proposals = strategy_->ask(1);
+    if (proposals.empty()) break;
+    pipeline_.push_back(begin(proposals.front()));
+    ++asked_;
+  }
+}
+
+void ClassSearch::run() {
+  task_.session.progress.begin(task_.label(), limit_, seconds_);
   account_ = task_.records.account();
   account_.jobs = task_.session.jobs;
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
-  std::deque<Pending> pipeline;
-  std::size_t asked = 0;
+  for (Pending& pending : pipeline_) pending.started = Clock::now();
   while (!task_.stopped()) {
-    while (asked < limit && pipeline.size() < static_cast<std::size_t>(task_.session.jobs) * 2) {
-      const auto proposals = strategy->ask(1);
-      if (proposals.empty()) break;
-      pipeline.push_back(begin(proposals.front()));
-      ++asked;
-    }
-    if (pipeline.empty()) break;
-    drop_undone_cut(pipeline.front());
-    if (!pipeline.front().stored && allowance.seconds && searched() > *allowance.seconds) break;
-    if (!ready(pipeline.front())) continue;  // the wait ended by a signal or the budget
-    Pending next = std::move(pipeline.front());
-    pipeline.pop_front();
+    fill();
+    if (pipeline_.empty()) break;
+    drop_undone_cut(pipeline_.front());
+    if (!pipeline_.front().stored && seconds_ && searched() > *seconds_) break;
+    if (!ready(pipeline_.front())) continue;  // the wait ended by a signal or the budget
+    Pending next = std::move(pipeline_.front());
+    pipeline_.pop_front();
     const Proposal proposal = next.proposal;
     if (const auto told = next.stored ? retell(std::move(next)) : finish(std::move(next)))
-      strategy->tell(*told);
+      strategy_->tell(*told);
     else
-      strategy->abandon(proposal);
+      strategy_->abandon(proposal);
   }
-  for (const Pending& pending : pipeline) strategy->abandon(pending.proposal);
+  for (const Pending& pending : pipeline_) strategy_->abandon(pending.proposal);
+  pipeline_.clear();
   const SearchAccount spent = account();
-  if (allowance.seconds && !task_.stopped()) task_.records.keep_search_end(spent);  // a resumed run ends here, too
+  if (seconds_ && !task_.stopped()) task_.records.keep_search_end(spent);  // a resumed run ends here, too
   task_.result.search_account = spent;
   task_.session.searched_seconds += spent.wall;
   task_.session.progress.end();

@@ -6,6 +6,7 @@
 #include <deque>
 #include <future>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,10 @@ class ClassSearch {
 
   /// Valid configurations.
   std::size_t space_size() const { return candidates_.size(); }
-  void run(const Allowance& allowance);
+  /// Begins to compile the first candidates; to be called once, before run(). What is done in between hides how long
+  /// the first compile takes, which is most of a search of few variants.
+  void start(const Allowance& allowance);
+  void run();
 
   /// What is kept of one that may win.
   struct Kept {
@@ -50,6 +54,7 @@ class ClassSearch {
     Clock::time_point started;
   };
 
+  void fill();
   Pending begin(const Proposal& proposal);
   void drop_undone_cut(Pending& pending);
   bool ready(const Pending& pending);
@@ -66,6 +71,10 @@ class ClassSearch {
 
   ClassTask& task_;
   Candidates candidates_;
+  std::unique_ptr<Strategy> strategy_;
+  std::optional<double> seconds_;  // that the search may take
+  std::size_t limit_ = 0, asked_ = 0;
+  std::deque<Pending> pipeline_;
   std::vector<Kept> kept_;
   SearchAccount account_;    // but for wall and other
   Clock::time_point start_;  // moved into the past by what earlier processes of the run spent
