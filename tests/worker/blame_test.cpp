@@ -136,6 +136,11 @@ TEST_F(Blame, ARouteOfALibraryThatCostsAWorkerCostsNoOtherRoute) {
   EXPECT_EQ(log(), "a 1\ndies 1\ndies 1\nb 1\ndies_once 1\ndies_once 1\nc 1\nstopped 1\nstopped 1\n");
 }
 
+TEST_F(Blame, ARouteThatHangsIsWaitedForLessTheSecondTimeOnceAnotherCameToItsEnd) {
+  worker().baseline("hangs a b hangs", {}, {});
+  EXPECT_EQ(TemporaryFolder::content_of(folder_.path() / "limits"), "0: 60 s\n0: 60 s\n1: 60 s\n3: 20 s\n4: 60 s\n");
+}
+
 TEST_F(Blame, AWorkerThatCannotBeReplacedIsAnErrorOfTheEnvironment) {
   ASSERT_TRUE(worker().load(context_, Values::normal, 13));  // which no second worker survives
   try {

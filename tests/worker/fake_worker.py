@@ -82,6 +82,8 @@ while True:
     elif request["op"] == "baseline":
         # One route for each word of the name; an interrupted list goes on at `skip`.
         records = []
+        with open(os.path.join(folder, "limits"), "a") as limits:
+            limits.write(f"{request['skip']}: {request['first_seconds']:g} s\n")
         for i, word in list(enumerate(request["name"].split()))[request["skip"]:]:
             record = {"name": request["name"], "route": word, "engine": "", "knobs": "", "workspace_bytes": 0,
                       "traffic_bytes": 0, "deterministic": True, "not_comparable": False, "status": "", "reason": "",

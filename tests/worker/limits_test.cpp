@@ -31,5 +31,12 @@ TEST(Limits, GiveARunOffFourTimesItsLength) {
   EXPECT_DOUBLE_EQ(run_off_limit(0, 40, 5), 5);
 }
 
+TEST(Limits, OfAVendorsRouteThatFailedOnceFollowFromThoseThatDidNot) {
+  EXPECT_DOUBLE_EQ(second_vendor_limit(std::nullopt), 60);  // nothing is known of this library
+  EXPECT_DOUBLE_EQ(second_vendor_limit(0.3), 20);
+  EXPECT_DOUBLE_EQ(second_vendor_limit(8), 32);
+  EXPECT_DOUBLE_EQ(second_vendor_limit(40), 60);
+}
+
 }  // namespace
 }  // namespace tuner

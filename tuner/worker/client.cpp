@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "tuner/worker/connection.h"
+#include "tuner/worker/limits.h"
 #include "tuner/worker/messages.h"
 #include "tuner/worker/worker.h"
 
@@ -81,17 +83,25 @@ class WorkerHandle : public Worker {
     BaselineRecord next;  // the route at work
     next.name = name;
     int done = 0;  // routes that have their records or are blamed
+    using Clock = std::chrono::steady_clock;
+    std::optional<Clock::time_point> began;  // the route at work
+    std::optional<double> slowest;           // seconds of one that came to its end
     const auto take = [&](const Json& part) {
       for (const Json& record : part.at("records")) records.push_back(msg::baseline_record(record));
     };
     // A route that costs the worker is repeated as the first of a fresh one; the others go on after it.
     for (std::optional<int> suspect;;) {
       message["skip"] = done;
+      message["first_seconds"] = suspect == done ? second_vendor_limit(slowest) : kVendorSeconds;
+      began.reset();
       message["measure"] = msg::from(options_after(measure, records));
       Json reply;
       const auto failure = connection_.request(message, reply, [&](const Json& sign) {
         if (!sign.contains("next")) return;
         take(sign);
+        if (began)
+          slowest = std::max(slowest.value_or(0), std::chrono::duration<double>(Clock::now() - *began).count());
+        began = Clock::now();
         done = sign.at("routes").get<int>();
         next = msg::baseline_record(sign["next"]);
       });

@@ -22,4 +22,10 @@ double launch_limit(const LaunchForecast& forecast, int launches, double grace_s
 /// Seconds that `rounds` rounds over entrants of `ms_a_round` in all may take: four times as long, and the grace.
 double run_off_limit(double ms_a_round, int rounds, double grace_seconds);
 
+/// Seconds that a library's route may take between two signs of life, in which it may compile before it runs.
+inline constexpr double kVendorSeconds = 60;
+/// The same for one that has cost a worker: four times what the slowest of the routes that came to their end took (if
+/// there is one), from 20 to kVendorSeconds.
+double second_vendor_limit(std::optional<double> slowest);
+
 }  // namespace tuner

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/worker/limits.h"
 #include "tuner/worker/messages.h"
 
 namespace tuner {
@@ -85,7 +86,8 @@ Json answer_baseline(Workbench& bench, const std::optional<CompiledUnit>& kernel
     bench.send({{"alive", true}, {"routes", i}, {"records", std::move(done)}, {"next", msg::from(record)}});
     done = Json::array();
     bool repeatable = true;
-    bench.watchdog().expect(kVendorSeconds + options.max_seconds);
+    const double limit = i == skip ? request.at("first_seconds").get<double>() : kVendorSeconds;
+    bench.watchdog().expect(limit + options.max_seconds);
     const Evaluation evaluation = bench.check_and_time(*route.runnable, &options, offer.deterministic, &repeatable);
     if (bench.poisoned())
       return {{"failure", msg::from(Failure{evaluation.outcome, evaluation.reason, evaluation.log})}};

@@ -19,7 +19,8 @@ Expected<std::vector<BaselineRoute>> routes_of(Workbench& bench, const std::opti
                                                const std::string& name, const BaselineOptions& options);
 
 /// Proves and times every route. Before each a sign of life names it and brings the records of the one before; the last
-/// ones are the reply. The request's `skip`: routes that an earlier worker is done with.
+/// ones are the reply. The request's `skip`: routes that an earlier worker is done with; `first_seconds`: limit of the
+/// first after them (limits.h).
 Json answer_baseline(Workbench& bench, const std::optional<CompiledUnit>& kernels, const Json& request);
 
 }  // namespace tuner

@@ -16,7 +16,6 @@
 
 namespace tuner {
 
-inline constexpr double kVendorSeconds = 60;    // a library's routes may compile before they run
 inline constexpr double kSustainedSeconds = 5;  // of load before the first sample of a measurement
 
 class Workbench {
