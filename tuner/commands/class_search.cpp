@@ -23,7 +23,11 @@ void ClassSearch::start(const Allowance& allowance) {
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
   limit_ = allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
   seconds_ = allowance.seconds;
+  account_ = task_.records.account();
+  account_.jobs = task_.session.jobs;
+  start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
   fill();
+  paused_ = Clock::now();
 }
 
 void ClassSearch::fill() {
@@ -37,10 +41,9 @@ void ClassSearch::fill() {
 
 void ClassSearch::run() {
   task_.session.progress.begin(task_.label(), limit_, seconds_);
-  account_ = task_.records.account();
-  account_.jobs = task_.session.jobs;
-  start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
-  for (Pending& pending : pipeline_) pending.started = Clock::now();
+  const auto pause = Clock::now() - paused_;
+  start_ += pause;
+  for (Pending& pending : pipeline_) pending.started += pause;
   while (!task_.stopped()) {
     fill();
     if (pipeline_.empty()) break;

@@ -23,8 +23,8 @@ class ClassSearch {
 
   /// Valid configurations.
   std::size_t space_size() const { return candidates_.size(); }
-  /// Begins to compile the first candidates; to be called once, before run(). What is done in between hides how long
-  /// the first compile takes, which is most of a search of few variants.
+  /// Begins to compile the first candidates; to be called once, before run(). What is done in between is no time of the
+  /// search, and hides how long the first compile takes, which is most of a search of few variants.
   void start(const Allowance& allowance);
   void run();
 
@@ -78,6 +78,7 @@ class ClassSearch {
   std::vector<Kept> kept_;
   SearchAccount account_;    // but for wall and other
   Clock::time_point start_;  // moved into the past by what earlier processes of the run spent
+  Clock::time_point paused_;
   double best_ = std::numeric_limits<double>::infinity();  // ms, or mJ
   std::string best_id_;
 };
