@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "baselines/baseline.h"
 #include "tuner/commands/class_search.h"
@@ -82,6 +83,31 @@ std::string settings_of_finals(const ClassTask& task) {
   return text;
 }
 
+/// Where a finalist failed against which others were cut, the class is as before the run-off but for that failure, and
+/// they are measured again. False where there is nothing to measure.
+bool undo_cuts(ClassTask& task, ClassSearch& search, const ClassRecord& before,
+               const std::vector<std::size_t>& finalists) {
+  std::vector<std::size_t> failed;
+  for (const std::size_t place : finalists)
+    if (task.result.variants[place].outcome != Outcome::ok) failed.push_back(place);
+  if (failed.empty()) return false;
+  const auto undone = search.undone_cuts();
+  if (undone.empty()) return false;
+  const ClassRecord after = std::exchange(task.result, before);
+  for (const std::size_t place : failed) {
+    VariantRecord& record = task.result.variants[place];
+    record = after.variants[place];
+    record.time.reset();
+    record.other_regimes.clear();
+    search.keep(record);
+  }
+  task.session.progress.note(
+      fmt::format("{}: {} that were cut against one that failed are measured again", task.label(), undone.size()));
+  task.forget_inputs();
+  search.evaluate_again(undone);
+  return true;
+}
+
 void run_off(ClassTask& task, ClassSearch& search) {
   while (!task.stopped()) {
     auto ranked = search.ranking(Outcome::ok);
@@ -93,13 +119,22 @@ void run_off(ClassTask& task, ClassSearch& search) {
       task.result = with_finals(task.result, std::move(*known));
       return;
     }
-    if (!std::all_of(ranked.begin(), ranked.end(), [&](auto* kept) { return search.have_unit(*kept); })) continue;
+    if (!std::all_of(ranked.begin(), ranked.end(), [&](auto* kept) { return search.have_unit(*kept); })) {
+      if (!task.stopped()) search.evaluate_again(search.undone_cuts());
+      continue;
+    }
     if (!task.load()) return;
     std::vector<Finalist> finalists;
-    for (const ClassSearch::Kept* kept : ranked) finalists.push_back({kept->record, *kept->unit, kept->objective});
+    std::vector<std::size_t> places;
+    for (const ClassSearch::Kept* kept : ranked) {
+      finalists.push_back({kept->record, *kept->unit, kept->objective});
+      places.push_back(kept->record);
+    }
     const ClassRecord before = task.result;
-    if (run_finals(task.session, task.name, task.context, std::move(finalists), task.result) && !task.stopped())
-      task.records.keep_finals(entrants, settings, finals_of(before, task.result));
+    const bool complete = run_finals(task.session, task.name, task.context, std::move(finalists), task.result);
+    if (task.stopped()) return;
+    if (undo_cuts(task, search, before, places)) continue;
+    if (complete) task.records.keep_finals(entrants, settings, finals_of(before, task.result));
     return;
   }
 }

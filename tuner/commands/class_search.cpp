@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tuner/commands/finals.h"
-#include "tuner/commands/interrupt.h"
 #include "tuner/commands/reuse.h"
 #include "tuner/model/model.h"
 
@@ -61,6 +60,7 @@ void ClassSearch::run() {
   for (const Pending& pending : pipeline_) strategy_->abandon(pending.proposal);
   pipeline_.clear();
   const SearchAccount spent = account();
+  spent_ = spent;
   if (seconds_ && !task_.stopped()) task_.records.keep_search_end(spent);  // a resumed run ends here, too
   task_.result.search_account = spent;
   task_.session.searched_seconds += spent.wall;
@@ -209,6 +209,7 @@ void ClassSearch::judge(VariantRecord& record, const CompiledUnit& unit) {
 }
 
 SearchAccount ClassSearch::account() const {
+  if (spent_) return *spent_;
   SearchAccount now = account_;
   now.wall = searched();
   now.other = now.wall - now.compile_wait - now.load - now.verify - now.measure - now.idle - now.store;
@@ -218,42 +219,6 @@ SearchAccount ClassSearch::account() const {
 std::string ClassSearch::best_text() const {
   return best_id_.empty() ? std::string()
                           : fmt::format("{:.4g} {} {}", best_, task_.by_energy() ? "mJ" : "ms", best_id_);
-}
-
-std::vector<ClassSearch::Kept*> ClassSearch::ranking(Outcome outcome) {
-  std::vector<Kept*> order;
-  for (Kept& kept : kept_)
-    if (task_.result.variants[kept.record].outcome == outcome) order.push_back(&kept);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Kept* a, const Kept* b) { return a->objective < b->objective; });
-  return order;
-}
-
-bool ClassSearch::have_unit(Kept& kept) {
-  if (kept.unit) return true;
-  VariantRecord& record = task_.result.variants[kept.record];
-  const Program program = task_.program_of(record.variant);
-  auto unit = task_.session.target.nvrtc->compile(program.unit);
-  if (!wait_unless_interrupted(unit)) return false;
-  auto compiled = unit.get();
-  if (compiled && compiled->sha256 == record.cubin_sha256) {
-    kept.unit = std::move(*compiled);
-    return true;
-  }
-  task_.records.was_stale("other machine code");
-  if (!compiled) {
-    record.outcome = compiled.failure().outcome;
-    record.reason = compiled.failure().reason;
-    record.time.reset();
-    return false;
-  }
-  if (!task_.load()) return false;
-  note_compile_facts(record, program, *compiled);
-  judge(record, *compiled);
-  store(record, task_.session.target.nvrtc->key(program.unit), best_);
-  kept.objective = value_of(record, program).value_or(kept.objective);
-  kept.unit = std::move(*compiled);
-  return false;
 }
 
 }  // namespace tuner

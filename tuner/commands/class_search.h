@@ -39,6 +39,14 @@ class ClassSearch {
   /// Compiles what the store only has a record of. False where the machine code is no longer what was measured: then
   /// the variant was evaluated again, and its place may be another; or where it has to be given up.
   bool have_unit(Kept& kept);
+  /// Places of those that were cut, once those they may have been cut against are no longer right: all that would not
+  /// be cut against the fastest that is left.
+  std::vector<std::size_t> undone_cuts();
+  /// Evaluates what stands at these places anew, each cut against the fastest that is right by then. What ranking()
+  /// gave is no longer valid.
+  void evaluate_again(const std::vector<std::size_t>& places);
+  /// Stores a record that the run-off changed, so that a resumed search meets it as it is now.
+  void keep(const VariantRecord& record);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -64,6 +72,10 @@ class ClassSearch {
   void note_compile_facts(VariantRecord& record, const Program& program, const CompiledUnit& unit);
   void judge(VariantRecord& record, const CompiledUnit& unit);
   void store(const VariantRecord& record, const std::string& key, double best_before);
+  std::optional<double> evaluate_again(VariantRecord& record, const Program& program,
+                                       const Expected<CompiledUnit>& unit);
+  std::optional<Expected<CompiledUnit>> compiled(const Program& program);
+  void find_best();
   std::optional<double> value_of(const VariantRecord& record, const Program& program) const;
   std::string best_text() const;
   double searched() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
@@ -76,8 +88,9 @@ class ClassSearch {
   std::size_t limit_ = 0, asked_ = 0;
   std::deque<Pending> pipeline_;
   std::vector<Kept> kept_;
-  SearchAccount account_;    // but for wall and other
-  Clock::time_point start_;  // moved into the past by what earlier processes of the run spent
+  std::optional<SearchAccount> spent_;  // once the search has ended
+  SearchAccount account_;               // but for wall and other
+  Clock::time_point start_;             // moved into the past by what earlier processes of the run spent
   Clock::time_point paused_;
   double best_ = std::numeric_limits<double>::infinity();  // ms, or mJ
   std::string best_id_;

@@ -27,6 +27,8 @@ struct ClassTask {
   bool stopped() const;
   /// Inputs and reference in the worker, made when something is to be run for the first time.
   bool load();
+  /// The worker holds others since.
+  void forget_inputs() { loaded_ = false; }
   Program program_of(const Variant& variant) const;
   /// Bursts are to run at the clock that earlier ones had.
   void note_clock(const TimeRecord& time);

@@ -15,10 +15,13 @@ std::string baseline_key(const std::string& name, const Environment& environment
                             options.deterministic, kernels, sources));
 }
 
+bool too_slow(const VariantRecord& cut, double best, double cut_factor) {
+  return cut.time && cut.time->ms.median > cut_factor * best;
+}
+
 bool holds_against(const ClassRecords::Searched& stored, double best, double cut_factor) {
-  const VariantRecord& variant = stored.variant;
-  if (variant.outcome != Outcome::cut || best <= stored.best_before) return true;
-  return variant.time && variant.time->ms.median > cut_factor * best;
+  return stored.variant.outcome != Outcome::cut || best <= stored.best_before ||
+         too_slow(stored.variant, best, cut_factor);
 }
 
 ClassRecord finals_of(const ClassRecord& before, const ClassRecord& after) {

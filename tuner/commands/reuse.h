@@ -15,6 +15,9 @@ namespace tuner {
 std::string baseline_key(const std::string& name, const Environment& environment, const CudnnOptions& options,
                          const std::string& kernels, std::string_view sources);
 
+/// Whether what was measured of one that was cut is too slow for a fastest of `best` ms, too.
+bool too_slow(const VariantRecord& cut, double best, double cut_factor);
+
 /// Whether a search whose fastest so far takes `best` ms may tell a stored record as it is. One that was cut holds
 /// while the best is as fast as it was then, or its times are still too slow.
 bool holds_against(const ClassRecords::Searched& stored, double best, double cut_factor);
