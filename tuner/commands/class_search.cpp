@@ -22,6 +22,7 @@ void ClassSearch::start(const Allowance& allowance) {
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
   limit_ = allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
   seconds_ = allowance.seconds;
+  budgeted_ = allowance.seconds || allowance.evaluations;
   account_ = task_.records.account();
   account_.jobs = task_.session.jobs;
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
@@ -61,7 +62,8 @@ void ClassSearch::run() {
   pipeline_.clear();
   const SearchAccount spent = account();
   spent_ = spent;
-  if (seconds_ && !task_.stopped()) task_.records.keep_search_end(spent);  // a resumed run ends here, too
+  // Budgets cover resumed runs: they go on from here, and one whose time was up ends here, too.
+  if (budgeted_ && !task_.stopped()) task_.records.keep_search_end(spent);
   task_.result.search_account = spent;
   task_.session.searched_seconds += spent.wall;
   task_.session.progress.end();

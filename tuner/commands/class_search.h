@@ -85,6 +85,7 @@ class ClassSearch {
   Candidates candidates_;
   std::unique_ptr<Strategy> strategy_;
   std::optional<double> seconds_;  // that the search may take
+  bool budgeted_ = false;
   std::size_t limit_ = 0, asked_ = 0;
   std::deque<Pending> pipeline_;
   std::vector<Kept> kept_;
