@@ -22,7 +22,7 @@ void ClassSearch::start(const Allowance& allowance) {
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
   limit_ = allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
   seconds_ = allowance.seconds;
-  budgeted_ = allowance.seconds || allowance.evaluations;
+  counted_ = allowance.evaluations.has_value();
   account_ = task_.records.account();
   account_.jobs = task_.session.jobs;
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
@@ -63,7 +63,7 @@ void ClassSearch::run() {
   const SearchAccount spent = account();
   spent_ = spent;
   // Budgets cover resumed runs: they go on from here, and one whose time was up ends here, too.
-  if (budgeted_ && !task_.stopped()) task_.records.keep_search_end(spent);
+  if ((seconds_ || (counted_ && stored_any_)) && !task_.stopped()) task_.records.keep_search_end(spent);
   task_.result.search_account = spent;
   task_.session.searched_seconds += spent.wall;
   task_.session.progress.end();
@@ -154,6 +154,7 @@ Told ClassSearch::note(const Pending& pending, VariantRecord record, std::option
 void ClassSearch::store(const VariantRecord& record, const std::string& key, double best_before) {
   const auto start = Clock::now();
   task_.records.keep_variant({record, best_before, account()}, key);
+  stored_any_ = true;
   account_.store += std::chrono::duration<double>(Clock::now() - start).count();
 }
 

@@ -85,7 +85,8 @@ class ClassSearch {
   Candidates candidates_;
   std::unique_ptr<Strategy> strategy_;
   std::optional<double> seconds_;  // that the search may take
-  bool budgeted_ = false;
+  bool counted_ = false;           // evaluations are under a budget
+  bool stored_any_ = false;
   std::size_t limit_ = 0, asked_ = 0;
   std::deque<Pending> pipeline_;
   std::vector<Kept> kept_;
