@@ -92,7 +92,14 @@ std::optional<std::string> MatrixUnit::issue(unsigned thread, const ct1d_host::M
   Product& product = at(state.issued);
   if (auto wrong = join(product, thread, what, site)) return wrong;
   ++state.issued;
-  if (++product.issued == kWarpgroupSize && product.moment == Moment::issue) return compute(product);
+  if (++product.issued == kWarpgroupSize && product.moment == Moment::issue) return compute_up_to(state.issued - 1);
+  return std::nullopt;
+}
+
+std::optional<std::string> MatrixUnit::compute_up_to(std::uint64_t number) {
+  for (std::uint64_t earlier = first_; earlier <= number; ++earlier)
+    if (at(earlier).sums == at(number).sums)
+      if (auto wrong = compute(at(earlier))) return wrong;
   return std::nullopt;
 }
 
@@ -179,9 +186,7 @@ std::optional<std::string> MatrixUnit::wait(unsigned thread, unsigned groups_in_
   const std::uint64_t end = covered(thread, groups_in_flight);
   for (; state.waited < end; ++state.waited) {
     Product& product = at(state.waited);
-    for (std::uint64_t earlier = first_; earlier <= state.waited; ++earlier)
-      if (at(earlier).sums == product.sums)
-        if (auto wrong = compute(at(earlier))) return wrong;
+    if (auto wrong = compute_up_to(state.waited)) return wrong;
     for (std::size_t i = 0; product.a[thread][0] != nullptr && i < 4; ++i)
       if (peek(product.a[thread][i]) != product.a_at_issue[thread][i])
         return "a was overwritten in flight (its place in memory changed between the matrix product of " +

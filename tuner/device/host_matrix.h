@@ -90,6 +90,8 @@ class MatrixUnit {
   static bool fenced(ThreadState& state, const Word* d, std::size_t count);
   std::uint64_t covered(unsigned thread, unsigned groups_in_flight) const;
   std::optional<std::string> compute(Product& product);
+  /// And the products into the same sums before it.
+  std::optional<std::string> compute_up_to(std::uint64_t number);
   std::optional<std::string> operand(std::uint64_t descriptor, int rows, const Product& product,
                                      std::vector<std::uint16_t>& values);
   std::optional<std::string> give_back(unsigned thread, Sums& sums, const Product& product);
