@@ -41,6 +41,43 @@ TEST(PtxasReport, CountsSpillsOfFunctionsThatWereNotInlined) {
   EXPECT_EQ(report.barriers, 0);
 }
 
+TEST(PtxasReport, KeepsTheFirstHarmfulRemarkAboutMatrixInstructions) {
+  // as CUDA 13.0 says it
+  const std::string injected =
+      "ptxas info    : (C7519) warpgroup.arrive is injected in around line 106 by compiler to allow use of registers "
+      "in "
+      "GMMA in function 'serial'\n"
+      "ptxas info    : (C7517) warpgroup.wait is injected in around line 73 by compiler to allow use of registers "
+      "defined by GMMA in function 'serial'\n"
+      "ptxas info    : Compiling entry function 'serial' for 'sm_90a'\n"
+      "ptxas info    : Used 58 registers, used 0 barriers\n";
+  EXPECT_EQ(
+      parse_ptxas_report(injected).matrix_remark,
+      "(C7517) warpgroup.wait is injected in around line 73 by compiler to allow use of registers defined by GMMA "
+      "in function 'serial'")
+      << "an arrive more does no harm, a wait does";
+  const std::string ignored =
+      "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at "
+      "entry.\n"
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'regs' for 'sm_90a'\n";
+  EXPECT_EQ(parse_ptxas_report(ignored).matrix_remark,
+            "(C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.");
+  EXPECT_EQ(parse_ptxas_report("ptxas info    : (C7600) of another kind\nptxas info    : (C75\n(C7510) no ptxas\n")
+                .matrix_remark,
+            "");
+}
+
+TEST(PtxasReport, ObjectsToLostMatrixInstructionsAlwaysAndToSpillsWhereTheProgramDoes) {
+  PtxasReport report;
+  EXPECT_FALSE(objection_to(report, false));
+  report.spill_bytes = 32;
+  EXPECT_FALSE(objection_to(report, true));
+  EXPECT_EQ(objection_to(report, false), "the compiler's report: 32 bytes of registers spilled");
+  report.matrix_remark = "(C7510) serialized";
+  EXPECT_EQ(objection_to(report, true), "the compiler's report: (C7510) serialized");
+}
+
 TEST(PtxasReport, OfNothingIsEmpty) {
   EXPECT_EQ(parse_ptxas_report("").kernels, 0);
   EXPECT_EQ(parse_ptxas_report("unit.cu(1): error: Used tea bags, not registers\n").registers, 0);

@@ -6,6 +6,7 @@
 
 #include "tuner/commands/finals.h"
 #include "tuner/commands/reuse.h"
+#include "tuner/jit/ptxas_report.h"
 #include "tuner/model/model.h"
 
 namespace tuner {
@@ -184,6 +185,12 @@ void ClassSearch::note_compile_facts(VariantRecord& record, const Program& progr
       record.outcome = Outcome::rejected;
       record.reason = "no block fits an SM: " + occupancy.limited_by;
     }
+  }
+  // Products in flight cannot wait for registers to come back from memory: such a variant is never worth GPU time.
+  const bool spills_allowed = program.work.tensor_fp16 + program.work.tensor_tf32 == 0;
+  if (const auto objection = objection_to(parse_ptxas_report(unit.log), spills_allowed)) {
+    record.outcome = Outcome::rejected;
+    record.reason = *objection;
   }
 }
 

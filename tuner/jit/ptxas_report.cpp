@@ -1,5 +1,7 @@
 #include "tuner/jit/ptxas_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -21,6 +23,16 @@ int number_before(std::string_view line, std::string_view words) {
 
 bool has(std::string_view line, std::string_view words) { return line.find(words) != std::string_view::npos; }
 
+/// From "(C75nn)" on; empty where there is none. Codes of other hundreds are about other things, and an injected
+/// warpgroup.arrive is a fence more that waits for nothing.
+std::string_view matrix_remark_in(std::string_view line) {
+  const std::size_t at = line.find("(C75");
+  if (!line.starts_with("ptxas") || at == std::string_view::npos || at + 7 > line.size()) return {};
+  const std::string_view remark = line.substr(at);
+  if (!is_digit(remark[4]) || !is_digit(remark[5]) || remark[6] != ')') return {};
+  return has(remark, "warpgroup.arrive is injected") ? std::string_view{} : remark;
+}
+
 }  // namespace
 
 PtxasReport parse_ptxas_report(std::string_view log) {
@@ -30,6 +42,7 @@ PtxasReport parse_ptxas_report(std::string_view log) {
     const std::size_t end = log.find('\n');
     const std::string_view line = log.substr(0, end);
     log = end == std::string_view::npos ? std::string_view{} : log.substr(end + 1);
+    if (report.matrix_remark.empty()) report.matrix_remark = matrix_remark_in(line);
     if (has(line, "Compiling entry function")) {
       ++report.kernels;
       spills = 0;
@@ -43,6 +56,13 @@ PtxasReport parse_ptxas_report(std::string_view log) {
     }
   }
   return report;
+}
+
+std::optional<std::string> objection_to(const PtxasReport& report, bool spills_allowed) {
+  if (!report.matrix_remark.empty()) return fmt::format("the compiler's report: {}", report.matrix_remark);
+  if (report.spill_bytes > 0 && !spills_allowed)
+    return fmt::format("the compiler's report: {} bytes of registers spilled", report.spill_bytes);
+  return std::nullopt;
 }
 
 std::string without_compile_times(std::string_view log) {

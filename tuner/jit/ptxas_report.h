@@ -1,6 +1,7 @@
 // Resources by the compiler's report (--ptxas-options=-v), as it stands in NVRTC's log.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,9 +14,17 @@ struct PtxasReport {
   int spill_bytes = 0;  // stores + loads of an entry function and the functions it was compiled with
   int static_shared_bytes = 0;
   int barriers = 0;
+  /// The first remark that matrix instructions lose what they were written for, from its code on: "(C7510) Potential
+  /// Performance Loss: wgmma.mma_async instructions are serialized due to ...". Codes C7500 to C7599
+  /// but injected arrivals.
+  std::string matrix_remark;
 };
 
 PtxasReport parse_ptxas_report(std::string_view log);
+
+/// Why a variant is not worth running, by its report: what was said about its matrix instructions (serialised, waits
+/// put between them, setmaxnreg ignored) and, unless `spills_allowed`, spills.
+std::optional<std::string> objection_to(const PtxasReport& report, bool spills_allowed);
 
 /// The log without the lines that say how long a kernel took: what else it says is the same at every compile.
 std::string without_compile_times(std::string_view log);
