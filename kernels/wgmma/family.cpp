@@ -1,0 +1,231 @@
+// Host facts of the `wgmma` family.
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/wgmma/layout.h"
+#include "tuner/family/typed_family.h"
+
+namespace tuner {
+namespace {
+
+using ct1d::Geometry;
+using ct1d::int64;
+using ct1d::wgmma::Tunables;
+namespace layout = ct1d::wgmma;
+
+/// Terms that accumulators sum before what they cut off shows in class tf32's bound of a row. The model of the matrix
+/// unit on data of one sign: 1.0e-7 of the sum for 16 terms, against 4.8e-4 / sqrt(terms) by rounding operands, of
+/// which the bound leaves a tenth: 1048.
+constexpr int kMostUnpromoted = 1024;
+constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
+
+/// The most blocks of the list that the device's SMs hold, one each.
+int blocks_for(const DeviceFacts& device) {
+  const int sms = device.sm_count > 0 ? device.sm_count : kBlocks[0];
+  return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
+}
+
+/// Registers that a thread needs: sums, products in flight, both parts of A, and addresses; fitted to instances that
+/// ptxas reports without spills.
+int64 registers_needed(const Tunables& t, const Geometry& g) {
+  const int64 halo = (t.taps - 1) * (t.taps > 1 ? std::min<int64>(g.dilation, layout::kMostOfFact) : 1);
+  const int64 in_flight = t.products == 3 ? t.OC_TILE / 2 : 0;
+  return t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31;
+}
+
+/// The kernel counts positions, channels, steps and tiles in 32 bits.
+bool fits_int(const Geometry& g) {
+  constexpr double kMost = 2147483647.0 - 65536;
+  const auto real = [](int64 value) { return static_cast<double>(value); };
+  const double reach = real(g.length_out) + real(g.padding) + real(g.dilation) * real(g.kernel_size);
+  const double tiles = (reach / layout::kBlockPositions + 1) * std::max(1.0, real(g.batch)) *
+                       (real(g.out_channels) / 8 + real(g.groups));
+  const double steps = (real(g.in_per_group()) / layout::kStepChannels + 1) * real(g.kernel_size);
+  return std::max({reach, real(g.length), tiles, steps, real(g.in_channels), real(g.out_channels) * 16}) < kMost;
+}
+
+std::string arguments(const Tunables& t, const Geometry& g) {
+  const layout::Facts facts = layout::facts_of(t, g);
+  std::string text = "<" + template_arguments(t);
+  for (const int64 fact : {facts.tap_step, facts.slots}) text += ", " + std::to_string(fact);
+  return text + ", float>";
+}
+
+/// What the kernel asserts, and what the device grants: a configuration outside of these cannot run.
+std::vector<Constraint> requirements(const BuildContext& context) {
+  using T = Tunables;
+  const Geometry g = context.problem.geometry();
+  const DeviceFacts& device = context.device;
+  return {
+      constraint<T>({"products"}, "class fp32 needs three products",
+                    [needed = context.accuracy == Accuracy::fp32](const T& t) { return t.products == 3 || !needed; }),
+      constraint<T>({"products"}, "products must be 3 or 1",
+                    [](const T& t) { return t.products == 3 || t.products == 1; }),
+      constraint<T>({"products", "halves"}, "halves must be 1, or 2 with three products",
+                    [](const T& t) { return t.halves == 1 || (t.halves == 2 && t.products == 3); }),
+      constraint<T>({"OC_TILE", "halves"}, "OC_TILE must be a multiple of 8 * halves of at most 128",
+                    [](const T& t) { return t.OC_TILE % (8 * t.halves) == 0 && t.OC_TILE <= 128; }),
+      constraint<T>({"products", "taps"},
+                    "one product must sum at most 1024 terms: accumulators round toward zero, and all of one sign it "
+                    "adds up",
+                    [g](const T& t) {
+                      const int64 sums = layout::extent_of(t, g).steps * t.taps;
+                      return t.products == 3 || sums * layout::kStepChannels <= kMostUnpromoted;
+                    }),
+      constraint<T>({"stages"}, "stages must be 2 or more", [](const T& t) { return t.stages >= 2; }),
+      constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
+                    [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
+      constraint<T>({"taps"}, "taps that share a conversion of x must lie within 32 positions",
+                    [g](const T& t) { return t.taps == 1 || g.dilation <= 32 / (t.taps - 1); }),
+      constraint<T>({"OC_TILE", "products", "taps"},
+                    "sums, products in flight and converted x must fit the registers of a thread",
+                    [g, most = device.max_registers_per_thread](const T& t) { return registers_needed(t, g) <= most; }),
+      constraint<T>({"OC_TILE", "resident", "blocks"}, "resident weights need a block for every OC_TILE columns",
+                    [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).panels <= t.blocks; }),
+      constraint<T>({"OC_TILE", "products", "taps", "stages", "resident"},
+                    "weights and stages must fit the device's shared memory a block",
+                    [g, limit = device.shared_per_block_optin](const T& t) {
+                      return layout::run_shape(t, g, 4).shared_bytes <= static_cast<unsigned>(limit);
+                    }),
+  };
+}
+
+/// What would run but is known not to pay, or only repeats another.
+std::vector<Constraint> economies(const BuildContext& context) {
+  using T = Tunables;
+  const Geometry g = context.problem.geometry();
+  return {
+      constraint<T>({"products", "taps"}, "class tf32 needs no more than one product (one tap at a time always may)",
+                    [g, enough = context.accuracy == Accuracy::tf32](const T& t) {
+                      const int64 sums = layout::extent_of(t, g).steps * t.taps;
+                      return !enough || t.products == 1 || t.taps == 1 ||
+                             sums * layout::kStepChannels > kMostUnpromoted;
+                    }),
+      constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
+                    [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
+      constraint<T>({"taps"}, "taps must not exceed the kernel's", [g](const T& t) { return t.taps <= g.kernel_size; }),
+      constraint<T>({"OC_TILE"}, "OC_TILE must not be twice the group's output channels or more (32 always may)",
+                    [g](const T& t) { return t.OC_TILE <= 32 || t.OC_TILE < 2 * g.out_per_group(); }),
+      constraint<T>({"resident", "stages"}, "streamed weights leave room for 3 stages or more",
+                    [](const T& t) { return t.resident != 0 || t.stages >= 3; }),
+  };
+}
+
+std::vector<Constraint> all_constraints(const BuildContext& context) {
+  std::vector<Constraint> all = requirements(context);
+  for (Constraint& economy : economies(context)) all.push_back(std::move(economy));
+  return all;
+}
+
+bool satisfies(const std::vector<Constraint>& constraints, const Tunables& t) {
+  const Configuration configuration = to_configuration(t);
+  return std::all_of(constraints.begin(), constraints.end(),
+                     [&](const Constraint& c) { return c.holds(configuration); });
+}
+
+/// All geometry at run time: taps one at a time, weights streamed.
+Tunables general(const BuildContext& context) {
+  Tunables t;
+  t.OC_TILE = 32;
+  t.products = 3;  // one serves class tf32 up to some length of sums
+  t.taps = 1;
+  t.stages = 4;
+  t.turns = 0;
+  t.resident = 0;
+  t.blocks = blocks_for(context.device);
+  return t;
+}
+
+/// Column tiles from the least that the kernel multiplies in vain to the most, the widest first among equals.
+std::vector<int> tiles_by_waste(const Geometry& g) {
+  std::vector<int> tiles{128, 96, 80, 72, 64, 32};
+  std::stable_sort(tiles.begin(), tiles.end(), [g](int a, int b) {
+    const auto columns = [g](int tile) { return ct1d::ceil_div(g.out_per_group(), tile) * tile; };
+    return columns(a) < columns(b);
+  });
+  return tiles;
+}
+
+class WgmmaFamily final : public Family {
+ public:
+  std::string_view name() const override { return "wgmma"; }
+  std::string_view summary() const override {
+    return "Hopper's matrix units on fp16 parts of fp32, x scaled and split in registers, weights packed in shared "
+           "memory, an exact path for what scales do not serve";
+  }
+  std::optional<std::string> refuses(const BuildContext& context) const override {
+    if (element_of(context.accuracy) != Element::f32) return "wgmma computes on fp32 tensors";
+    if (context.device.arch != "sm_90a") return "wgmma needs Hopper's matrix instructions: sm_90a";
+    if (context.problem.stride != 1) return "wgmma serves stride 1";
+    if (!fits_int(context.problem.geometry())) return "wgmma counts positions, channels and tiles in 32 bits";
+    return std::nullopt;
+  }
+
+  std::vector<Tunable> tunables() const override {
+    std::vector<Value> blocks;
+    for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
+    return {{"OC_TILE", {32, 64, 72, 80, 96, 128}, "output channels of a block"},
+            {"products", {3, 1}, "3: two fp16 parts of each operand, sums promoted every 16 channels; 1: one part"},
+            {"taps", {1, 2, 3, 4}, "taps that are multiplied from one conversion of x"},
+            {"halves", {1, 2}, "products in flight, of OC_TILE / halves columns"},
+            {"stages", {2, 3, 4, 5, 6, 7, 8}, "of a warpgroup's ring of raw x, 16 channels each"},
+            {"turns", {1, 0}, "1: the warpgroups' products take turns; 0: they compete"},
+            {"wide_stores", {1, 0}, "rows of y off by 8 bytes: 1 shuffled to pieces of 16 bytes, 0 pieces of 8"},
+            {"resident", {1, 0}, "1: a block's weights stay in shared memory; 0: they stream through a ring"},
+            {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
+            {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+  }
+
+  std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
+
+  Configuration default_configuration(const BuildContext& context) const override {
+    const std::vector<Constraint> all = all_constraints(context);
+    const Geometry g = context.problem.geometry();
+    Tunables t = general(context);
+    for (const int products : {1, 3})
+      for (const int resident : {1, 0})
+        for (const int taps : {3, 2, 1})
+          for (const int tile : tiles_by_waste(g))
+            for (const int stages : {7, 4, 3, 2}) {
+              t.products = products;
+              t.resident = resident;
+              t.taps = taps;
+              t.OC_TILE = tile;
+              t.stages = stages;
+              if (satisfies(all, t)) return to_configuration(t);
+            }
+    return to_configuration(general(context));
+  }
+  Configuration general_configuration(const BuildContext& context) const override {
+    return to_configuration(general(context));
+  }
+
+  Program build(const BuildContext& context, const Configuration& configuration) const override {
+    const Tunables t = to_tunables<Tunables>(configuration);
+    const Geometry g = context.problem.geometry();
+    const std::string kernel = "ct1d::wgmma::kernel" + arguments(t, g);
+    const std::string pack = "ct1d::wgmma::pack" + arguments(t, g);
+    Program program;
+    program.unit.source = "#include \"kernels/wgmma/kernel.cuh\"\n";
+    program.unit.kernels = {kernel, pack};
+    program.run = {{kernel, layout::run_shape(t, g, 4)}};
+    program.prepare = {{pack, layout::prepare_shape(t, g, 4)}};
+    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, 4));
+    // Whole tiles, of channels and taps in whole steps: what is executed, not what was asked for.
+    const double sums = static_cast<double>(layout::tile_count(t, g)) * layout::kBlockPositions * t.OC_TILE;
+    const auto steps = static_cast<double>(layout::extent_of(t, g).steps);
+    program.work.tensor_fp16 = sums * steps * 2 * t.products * t.taps * layout::kStepChannels;
+    if (t.products == 3) program.work.fma_fp32 = sums * steps * 2;  // promotion
+    program.work.bytes = context.problem.min_bytes(4);
+    return program;
+  }
+};
+
+}  // namespace
+
+const Family& family_wgmma() {
+  static const WgmmaFamily family;
+  return family;
+}
+
+}  // namespace tuner

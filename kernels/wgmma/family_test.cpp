@@ -1,0 +1,238 @@
+// The wgmma family without a GPU: layout arithmetic, order of tiles, constraints and programs.
+#include "tuner/family/family.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "kernels/wgmma/layout.h"
+#include "tuner/core/config.h"
+#include "tuner/family/typed_family.h"
+
+namespace tuner {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace layout = ct1d::wgmma;
+
+constexpr Problem kSeed{64, 128, 128, 3, 1, 0, 0, 1, 1, false, 65536};
+
+/// B, IC, OC, K, stride, padding, output_padding, dilation, groups, bias, L.
+const std::vector<Problem> kOddProblems{
+    kSeed,
+    {64, 128, 128, 3, 1, 0, 0, 1, 1, true, 65535},
+    {64, 127, 130, 3, 1, 0, 0, 1, 1, false, 65536},
+    {1, 1, 1, 1, 1, 0, 0, 1, 1, false, 1},
+    {0, 3, 5, 3, 1, 0, 0, 1, 1, true, 7},
+    {2, 8, 8, 1024, 1, 0, 0, 1, 1, false, 5000},
+    {1, 1090, 1090, 3, 1, 1, 0, 1, 1090, true, 400},
+    {1, 2048, 2048, 7, 1, 3, 0, 3, 1, false, 3000},
+    {1, 40, 24, 5, 1, 0, 0, 400, 1, false, 3000},
+    {1, 2, 2, 2, 1, 0, 0, 1000000, 1, false, 3},
+};
+
+const Family& wgmma() { return *find_family("wgmma"); }
+BuildContext on_h200(const Problem& problem, Accuracy accuracy = Accuracy::fp32) {
+  return {problem, accuracy, read_profile("h200")};
+}
+
+std::vector<std::string> broken(const BuildContext& context, const Configuration& configuration) {
+  std::vector<std::string> reasons;
+  for (const Constraint& c : wgmma().constraints(context))
+    if (!c.holds(configuration)) reasons.push_back(c.reason);
+  return reasons;
+}
+
+layout::Tunables with(int OC_TILE, int products, int taps, int stages, int resident) {
+  layout::Tunables t;
+  t.OC_TILE = OC_TILE;
+  t.products = products;
+  t.taps = taps;
+  t.stages = stages;
+  t.resident = resident;
+  return t;
+}
+
+TEST(WgmmaLayout, StatesTheSeedProblemsMemory) {
+  const ct1d::Geometry g = kSeed.geometry();
+  const layout::Tunables t = with(128, 3, 3, 2, 1);
+  EXPECT_EQ(layout::step_bytes(t), 2 * 3 * 128 * 16 * 2);
+  EXPECT_EQ(layout::pitch_of(t, 1), 136);
+  const layout::Facts facts = layout::facts_of(t, g);
+  EXPECT_EQ(facts.tap_step, 1);
+  EXPECT_EQ(facts.slots, 8);  // 128 channels
+  const layout::Shared s = layout::shared_of(t, 1, 8);
+  EXPECT_EQ(s.raw, 8 * 24576);
+  EXPECT_EQ(s.barriers, s.raw + 2 * 2 * 16 * 136 * 4);
+  EXPECT_LE(s.bytes, 227 * 1024);
+  EXPECT_EQ(s.schedule % 16 + s.stream % 16 + s.feeds % 16 + s.weight_barriers % 16, 0);
+  const ct1d::LaunchShape shape = layout::run_shape(t, g, 4);
+  EXPECT_EQ(shape.grid_x, 132u);
+  EXPECT_EQ(shape.block_x, 256u);
+  EXPECT_EQ(layout::prepare_shape(t, g, 4).grid_x, 128u);
+  EXPECT_EQ(layout::packed_bytes(t, g, 4), 8 * 24576 + 2 * 128 * 4 + 128 * 3 * 128 * 4);
+}
+
+TEST(WgmmaLayout, ReadsOfRawXMeetAllBanks) {
+  for (int taps = 1; taps <= 4; ++taps)
+    for (const int tap_step : {1, 2, 3, 5, 10}) {
+      layout::Tunables t;
+      t.taps = taps;
+      ASSERT_GE(layout::pitch_of(t, tap_step), layout::kPositions + layout::lead_of(t, tap_step));
+      for (int quarter = 0; quarter < 4; ++quarter) {
+        std::set<int> banks;
+        for (int lane = 8 * quarter; lane < 8 * quarter + 8; ++lane)
+          for (int word = 0; word < 4; ++word)
+            banks.insert((lane % 4 * layout::pitch_of(t, tap_step) + lane / 4 * 4 + word) % 32);
+        EXPECT_EQ(banks.size(), 32u) << taps << ' ' << tap_step;
+      }
+    }
+}
+
+TEST(WgmmaLayout, PackedWeightsHaveAPlaceEach) {
+  const layout::Tunables t = with(72, 3, 2, 2, 1);
+  std::set<int> places;
+  for (int part = 0; part < 2; ++part)
+    for (int tap = 0; tap < 2; ++tap)
+      for (int channel = 0; channel < 16; ++channel)
+        for (int column = 0; column < 72; ++column) places.insert(layout::pack_place(t, part, tap, channel, column));
+  EXPECT_EQ(places.size(), 2u * 2 * 16 * 72);
+  EXPECT_EQ(*places.begin(), 0);
+  EXPECT_EQ(*places.rbegin(), layout::step_bytes(t) / 2 - 1);
+  EXPECT_EQ(layout::k_of_channel(0), 0);
+  EXPECT_EQ(layout::k_of_channel(4), 1);
+  EXPECT_EQ(layout::k_of_channel(1), 2);
+  EXPECT_EQ(layout::k_of_channel(15), 15);
+}
+
+TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
+  for (const int resident : {0, 1})
+    for (const int strip : {0, 1, 3})
+      for (const unsigned grid : {1u, 6u, 12u}) {
+        const Problem problem{3, 32, 200, 3, 1, 5, 0, 1, 2, false, 1000};  // 2 groups of 2 panels of 64
+        const ct1d::Geometry g = problem.geometry();
+        layout::Tunables t = with(64, 3, 3, 2, resident);
+        t.strip = strip;
+        const auto panels = static_cast<unsigned>(layout::extent_of(t, g).panels);
+        ASSERT_EQ(panels, 4u);
+        const unsigned blocks = resident != 0 ? (grid + panels - 1) / panels * panels : grid;
+        const layout::Schedule s = layout::schedule_of(t, g, blocks);
+        std::set<std::tuple<int, int, int>> seen;
+        std::size_t count = 0;
+        for (unsigned block = 0; block < blocks; ++block) {
+          std::set<int> of_block;
+          for (unsigned n = 0; n < s.worker_tiles; ++n) {
+            const layout::Tile tile =
+                layout::tile_of(s, resident != 0 ? 1 : panels, layout::first_position(g), block, n);
+            if (!tile.exists) continue;
+            ++count;
+            seen.insert({tile.batch, tile.panel, tile.first});
+            of_block.insert(tile.panel);
+            EXPECT_EQ(tile.first % 4, 0);
+            EXPECT_LT(tile.batch, 3);
+            EXPECT_LT(tile.first, g.length_out + g.padding);
+          }
+          EXPECT_LE(of_block.size(), resident != 0 ? 1u : 4u);
+          const layout::Tile after =
+              layout::tile_of(s, resident != 0 ? 1 : panels, layout::first_position(g), block, s.worker_tiles);
+          EXPECT_FALSE(after.exists) << "what is asked for past the end must be nothing";
+        }
+        EXPECT_EQ(count, seen.size());
+        EXPECT_EQ(count, static_cast<std::size_t>(layout::tile_count(t, g)));
+        EXPECT_LE(layout::first_position(g), g.padding);
+        EXPECT_GE(layout::first_position(g) + layout::row_tiles_of(g) * layout::kBlockPositions,
+                  g.padding + g.length_out);
+      }
+}
+
+TEST(WgmmaLayout, StreamedWeightsTakeWhatIsLeft) {
+  EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1), 8);
+  const layout::Tunables large = with(128, 3, 3, 4, 0);
+  const int slots = layout::streamed_slots(large, 1);
+  EXPECT_LE(layout::shared_of(large, 1, slots).bytes, layout::kSharedBudget);
+  EXPECT_GT(layout::shared_of(large, 1, slots + 1).bytes, layout::kSharedBudget);
+}
+
+TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
+  for (const char* profile : {"h100", "h200"})
+    for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32})
+      for (const Problem& problem : kOddProblems) {
+        const BuildContext context{problem, accuracy, read_profile(profile)};
+        ASSERT_FALSE(wgmma().refuses(context)) << *wgmma().refuses(context) << ", " << summary(problem);
+        for (const Configuration& c :
+             {wgmma().default_configuration(context), wgmma().general_configuration(context)}) {
+          EXPECT_THAT(broken(context, c), ElementsAre()) << profile << ' ' << summary(problem) << ' ' << to_string(c);
+          for (std::size_t i = 0; i < c.size(); ++i) {
+            const Tunable tunable = wgmma().tunables()[i];
+            EXPECT_EQ(tunable.name, c[i].first);
+            EXPECT_THAT(tunable.values, Contains(c[i].second)) << tunable.name << ", " << summary(problem);
+          }
+        }
+      }
+}
+
+TEST(WgmmaFamily, SaysWhatItDoesNotServe) {
+  const auto refusal = [](const Problem& problem, Accuracy accuracy, const char* profile) {
+    return wgmma().refuses({problem, accuracy, read_profile(profile)}).value_or("");
+  };
+  EXPECT_EQ(refusal(kSeed, Accuracy::fp32, "h200"), "");
+  EXPECT_THAT(refusal(kSeed, Accuracy::fp16, "h200"), HasSubstr("fp32 tensors"));
+  EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
+  EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "b200"), HasSubstr("sm_90a"));
+  EXPECT_THAT(refusal({16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("stride 1"));
+  EXPECT_THAT(refusal({1, 1, 1, 1, 1, 0, 0, 1, 1, false, 2200000000}, Accuracy::fp32, "h200"), HasSubstr("32 bits"));
+  EXPECT_THAT(refusal({1, 1, 1, 2, 1, 0, 0, 1099511627776, 1, false, 100}, Accuracy::fp32, "h200"),
+              HasSubstr("32 bits"));
+}
+
+TEST(WgmmaFamily, RefusesConfigurationsWithTheirReason) {
+  const auto reasons = [](const Problem& problem, Accuracy accuracy, auto change) {
+    const BuildContext context = on_h200(problem, accuracy);
+    auto t = to_tunables<layout::Tunables>(wgmma().default_configuration(context));
+    change(t);
+    return broken(context, to_configuration(t));
+  };
+  using T = layout::Tunables;
+  EXPECT_THAT(reasons(kSeed, Accuracy::fp32, [](T& t) { t.products = 1; }),
+              ElementsAre("class fp32 needs three products"));
+  EXPECT_THAT(reasons(kSeed, Accuracy::fp32, [](T& t) { t.stages = 3; }), Contains(HasSubstr("shared memory")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.halves = 2; }), Contains(HasSubstr("halves")));
+  const Problem long_sums{1, 1250, 40, 8, 1, 0, 0, 1, 1, true, 600};
+  EXPECT_THAT(reasons(long_sums, Accuracy::tf32, [](T& t) { t.products = 1; }), Contains(HasSubstr("at most 1024")));
+  EXPECT_THAT(reasons(long_sums, Accuracy::tf32, [](T&) {}), ElementsAre());
+  Problem dilated = kSeed;
+  dilated.dilation = 4;
+  EXPECT_THAT(reasons(dilated, Accuracy::fp32, [](T& t) { t.taps = 3, t.OC_TILE = 128; }),
+              Contains(HasSubstr("registers")));
+  Problem grouped = kSeed;
+  grouped.groups = 2;
+  grouped.out_channels = grouped.in_channels = 2 * 32 * 132;
+  EXPECT_THAT(reasons(grouped, Accuracy::fp32, [](T& t) { t.resident = 1, t.OC_TILE = 32; }),
+              Contains(HasSubstr("a block for every")));
+}
+
+TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
+  std::set<std::vector<std::string>> kernels;
+  for (const Problem& problem : kOddProblems) {
+    const BuildContext context = on_h200(problem);
+    kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
+  }
+  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>",
+                                               "ct1d::wgmma::pack<32, 3, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>")));
+}
+
+TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {
+  const BuildContext context = on_h200(kSeed);
+  const Program program = wgmma().build(context, wgmma().default_configuration(context));
+  const double outputs = 64.0 * 257 * 256 * 128;  // whole tiles
+  EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
+  EXPECT_GE(program.work.tensor_fp16, 3 * kSeed.flop());
+  EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);
+  const BuildContext tf32 = on_h200(kSeed, Accuracy::tf32);
+  EXPECT_EQ(wgmma().build(tf32, wgmma().default_configuration(tf32)).work.tensor_fp16, outputs * 128 * 3 * 2);
+}
+
+}  // namespace
+}  // namespace tuner

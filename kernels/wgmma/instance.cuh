@@ -1,0 +1,153 @@
+// wgmma: the compile-time facts of an instance, its schedule in shared memory, scales.
+#pragma once
+
+#include "kernels/common/element.cuh"
+#include "kernels/common/matrix.cuh"
+#include "kernels/common/warpgroup.cuh"
+#include "kernels/wgmma/layout.h"
+
+namespace ct1d::wgmma {
+
+template <int OC_TILE_, int PRODUCTS, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES, int RESIDENT,
+          int STRIP, int BLOCKS, int TAP_STEP, int SLOTS>
+struct Instance {
+  CT1D_HD static constexpr Tunables tunables() {
+    return {OC_TILE_, PRODUCTS, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
+  }
+  static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    TAPS,     HALVES, STAGES,
+                                         TURNS,    WIDE_STORES, RESIDENT, STRIP,  BLOCKS};
+  static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS);
+  static constexpr int kColumns = OC_TILE_;
+  static constexpr int kTiles = OC_TILE_ / 8;     // columns of D come in eights
+  static constexpr int kSums = OC_TILE_ / 2;      // of a thread and product block
+  static constexpr int kN = OC_TILE_ / HALVES;    // columns of a product
+  static constexpr bool kSplits = PRODUCTS == 3;  // operands into two parts
+  static constexpr int kTaps = TAPS;
+  static constexpr int kTapStep = TAP_STEP;
+  static constexpr int kHalves = HALVES;
+  static constexpr int kStages = STAGES;
+  static constexpr bool kTurns = TURNS != 0;
+  static constexpr bool kWideStores = WIDE_STORES != 0;
+  static constexpr bool kResident = RESIDENT != 0;
+  static constexpr int kSlots = SLOTS;
+  static constexpr int kHalo = halo_of(kTunables, TAP_STEP);
+  static constexpr int kLead = lead_of(kTunables, TAP_STEP);
+  static constexpr int kSpan = 4 + kHalo;  // positions that a thread reads, from t0 - halo
+  static constexpr int kFragments = fragments(kTunables, TAP_STEP);
+  static constexpr int kPitchBytes = pitch_of(kTunables, TAP_STEP) * 4;
+  static constexpr int kRawBytes = raw_bytes(kTunables, TAP_STEP);
+  static constexpr int kStepBytes = step_bytes(kTunables);
+  static constexpr int kTapBytes = tap_bytes(kTunables);
+  static constexpr int kSlabBytes = slab_bytes(kTunables);
+  static constexpr int kHeadroom = kSplits ? 0 : 4;  // bits by which later steps may exceed the first
+
+  static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
+  static_assert(OC_TILE_ >= 8 && OC_TILE_ <= 128 && OC_TILE_ % (8 * HALVES) == 0, "OC_TILE / halves must be in eights");
+  static_assert(HALVES == 1 || (HALVES == 2 && kSplits), "halves must be 1, or 2 with three products");
+  static_assert(HALVES == 1 || kTiles % 2 == 0, "two halves must be alike");
+  static_assert(STAGES >= 2, "stages must be 2 or more");
+  static_assert(kResident || SLOTS > kRefillLag, "streamed weights need more slots than the lag of their refill");
+  static_assert(kShared.bytes <= 232448, "the weights and stages must fit the shared memory of a block");
+};
+
+__device__ __forceinline__ uint32 full_barrier(uint32 barriers, int slot) { return barriers + slot * 16; }
+__device__ __forceinline__ uint32 empty_barrier(uint32 barriers, int slot) { return barriers + slot * 16 + 8; }
+
+/// The warpgroup's warp.
+__device__ __forceinline__ int warp_of_group() { return fresh_thread() / 32 % 4; }
+__device__ __forceinline__ int lane_of_warp() { return fresh_thread() % 32; }
+
+/// Place in a ring and how often it went round.
+struct Slot {
+  int number;
+  uint32 round;
+  template <int Count>
+  __device__ __forceinline__ void next() {
+    if (++number == Count) {
+      number = 0;
+      ++round;
+    }
+  }
+};
+
+// What the whole block needs to know and no thread keeps in registers: loads from shared memory give it anew each time.
+
+template <class I>
+__device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, const Geometry& g) {
+  const Extent e = extent_of(I::tunables(), g);
+  const uint32 free_panels = I::kResident ? 1 : static_cast<uint32>(e.panels);
+  const uint64 inverse = static_cast<uint64>(packed_of(I::tunables(), g).inverse);
+  const uint32 at = shared + I::kShared.schedule;
+  store_shared_16(at, s.row_tiles, s.panels, s.tiles, s.strip);
+  store_shared_16(at + 16, s.workers, free_panels, static_cast<uint32>(first_position(g)), 0);
+  store_shared_16(at + 32, static_cast<uint32>(e.group_panels), static_cast<uint32>(g.in_per_group()),
+                  static_cast<uint32>(g.out_per_group()), static_cast<uint32>(e.windows));
+  store_shared_16(at + 48, static_cast<uint32>(inverse), static_cast<uint32>(inverse >> 32),
+                  static_cast<uint32>(e.steps), s.worker_tiles);
+}
+/// The warpgroup's tile.
+template <class I>
+__device__ __forceinline__ Tile find_tile(uint32 shared, int consumer, unsigned n) {
+  const uint4 a = load_shared_16(shared + I::kShared.schedule);
+  const uint4 b = load_shared_16(shared + I::kShared.schedule + 16);
+  Tile tile = tile_of({a.x, a.y, a.z, a.w, b.x, 0}, b.y, static_cast<int>(b.z), blockIdx.x, n);
+  tile.first += consumer * kPositions;
+  return tile;
+}
+template <class I>
+__device__ __forceinline__ int windows_of(uint32 shared) {
+  return static_cast<int>(load_shared_4(shared + I::kShared.schedule + 44));
+}
+template <class I>
+__device__ __forceinline__ int steps_of(uint32 shared) {
+  return static_cast<int>(load_shared_4(shared + I::kShared.schedule + 56));
+}
+template <class I>
+__device__ __forceinline__ unsigned tiles_of(uint32 shared) {
+  return load_shared_4(shared + I::kShared.schedule + 60);
+}
+/// Of the columns' inverse scales in packed weights.
+template <class I>
+__device__ __forceinline__ int64 inverses_at(uint32 shared) {
+  const uint32 low = load_shared_4(shared + I::kShared.schedule + 48);
+  return static_cast<int64>(static_cast<uint64>(load_shared_4(shared + I::kShared.schedule + 52)) << 32 | low);
+}
+
+/// A panel's group and channels: of x that it reads, of y that it has.
+struct Panel {
+  int group;
+  int in_channels;
+  int first_in;
+  int first_out;
+  int columns;  // that exist
+};
+CT1D_HD constexpr Panel panel_of(int panel, int tile, int group_panels, int in_per_group, int out_per_group) {
+  Panel p{};
+  p.group = panel / group_panels;
+  const int within = (panel - p.group * group_panels) * tile;
+  p.in_channels = in_per_group;
+  p.first_in = p.group * in_per_group;
+  p.first_out = p.group * out_per_group + within;
+  p.columns = out_per_group - within < tile ? out_per_group - within : tile;
+  return p;
+}
+template <class I>
+__device__ __forceinline__ Panel find_panel(uint32 shared, int panel) {
+  const uint4 a = load_shared_16(shared + I::kShared.schedule + 32);
+  return panel_of(panel, I::kColumns, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z));
+}
+
+/// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign) below
+/// 2^(15 - headroom), and its inverse; both are normal numbers.
+struct Scale {
+  float scale;
+  float inverse;
+};
+__device__ __forceinline__ Scale scale_of(uint32 max_bits, int headroom) {
+  const int exponent = static_cast<int>(max_bits >> 23);
+  int scale = 268 - headroom - exponent;
+  scale = scale > 253 ? 253 : scale;
+  return {float_of_bits(static_cast<uint32>(scale) << 23), float_of_bits(static_cast<uint32>(254 - scale) << 23)};
+}
+
+}  // namespace ct1d::wgmma

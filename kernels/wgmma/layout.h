@@ -1,0 +1,250 @@
+// wgmma: tunables, the problem as matrix products, shared memory, packed weights, order of tiles. Included by device
+// code, host program and emitted headers.
+//
+// Rows of a product are positions of x (A, in registers), its columns are output channels (B, packed weights in shared
+// memory). Position Q of column oc is y[oc][Q - padding]: the sum over channels and taps k of
+// x[ic][Q - k * dilation] * w[ic][oc][k].
+#pragma once
+
+#include "kernels/common/geometry.h"
+
+namespace ct1d::wgmma {
+
+struct Tunables {
+  int OC_TILE = 128;    // columns of a block's tile
+  int products = 3;     // 3: operands split into two fp16 parts each, sums promoted to fp32; 1: fp16 operands
+  int taps = 3;         // taps that are multiplied from one conversion of x into registers
+  int halves = 1;       // products of OC_TILE / halves columns, that many in flight
+  int stages = 2;       // of a warpgroup's ring of raw x, 16 channels each
+  int turns = 0;        // 1: the warpgroups' products take turns
+  int wide_stores = 1;  // rows of y that are off by 8 bytes: 1 shuffled to pieces of 16 bytes, 0 pieces of 8
+  int resident = 1;     // 1: all weights of a block's columns stay in shared memory; 0: they stream through a ring
+  int strip = 0;        // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
+  int blocks = 132;     // persistent blocks: one an SM
+
+  template <class Visitor>
+  static constexpr void visit(Visitor&& v) {
+    v("OC_TILE", &Tunables::OC_TILE);
+    v("products", &Tunables::products);
+    v("taps", &Tunables::taps);
+    v("halves", &Tunables::halves);
+    v("stages", &Tunables::stages);
+    v("turns", &Tunables::turns);
+    v("wide_stores", &Tunables::wide_stores);
+    v("resident", &Tunables::resident);
+    v("strip", &Tunables::strip);
+    v("blocks", &Tunables::blocks);
+  }
+
+  CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
+};
+
+inline constexpr int kConsumers = 2;  // warpgroups of a block
+inline constexpr int kThreads = 128 * kConsumers;
+inline constexpr int kPositions = 128;  // of a warpgroup's tile: two products of 64 rows
+inline constexpr int kBlockPositions = kPositions * kConsumers;
+inline constexpr int kStepChannels = 16;  // of one product
+inline constexpr int kPackThreads = 128;
+inline constexpr int kFlagTiles = 64;  // tiles n and n + 64 of a block share their flags
+inline constexpr int kMostSlots = 8;   // of streamed weights
+inline constexpr int kRefillLag = 2;   // steps after whose end a slot of streamed weights is filled again
+inline constexpr int kSharedBudget = 227 * 1024;
+
+// ---- what an instance compiles in
+// ------------------------------------------------------------------------------------
+
+/// Positions before a tile's first that its products read; from where a stage's rows start: a multiple of 4.
+CT1D_HD constexpr int halo_of(const Tunables& t, int tap_step) { return (t.taps - 1) * tap_step; }
+CT1D_HD constexpr int lead_of(const Tunables& t, int tap_step) { return (halo_of(t, tap_step) + 3) / 4 * 4; }
+/// Floats of a row of a stage. The quarter-warps that read 16 bytes a lane (lane = 4 g + q: row q, piece g) meet all
+/// banks when the pitch is 2 pieces more than a multiple of 4.
+CT1D_HD constexpr int pitch_of(const Tunables& t, int tap_step) {
+  return (kPositions + lead_of(t, tap_step) + 7) / 16 * 16 + 8;
+}
+CT1D_HD constexpr int raw_bytes(const Tunables& t, int tap_step) { return kStepChannels * pitch_of(t, tap_step) * 4; }
+/// Weights of 8 channels of one part and tap; of 16; of a step: 16 channels, all parts, `taps` taps.
+CT1D_HD constexpr int slab_bytes(const Tunables& t) { return t.OC_TILE * 16; }
+CT1D_HD constexpr int tap_bytes(const Tunables& t) { return 2 * slab_bytes(t); }
+CT1D_HD constexpr int step_bytes(const Tunables& t) { return t.parts() * t.taps * tap_bytes(t); }
+
+/// Bytes from the start of the block's shared memory. `slots` steps of weights lie at 0.
+struct Shared {
+  int raw;              // [warpgroup][stage][16 channels][pitch]
+  int barriers;         // [warpgroup][stage] full, empty
+  int weight_barriers;  // [slot] full, empty; resident: the first alone
+  int schedule;         // what is not kept in registers
+  int stream;           // which streamed weights come next
+  int feeds;            // [warpgroup][warp] kFeedBytes
+  int flags;            // [warpgroup][warp][kFlagTiles] bytes: bit g, positions 4 * (8 * warp + g) to + 3
+  int bytes;
+};
+inline constexpr int kScheduleBytes = 64;
+inline constexpr int kFeedBytes = 32;
+
+CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots) {
+  Shared s{};
+  s.raw = slots * step_bytes(t);
+  s.barriers = s.raw + kConsumers * t.stages * raw_bytes(t, tap_step);
+  s.weight_barriers = s.barriers + kConsumers * t.stages * 16;
+  s.schedule = s.weight_barriers + (t.resident != 0 ? 1 : slots) * 16;
+  s.stream = s.schedule + kScheduleBytes;
+  s.feeds = s.stream + 16;
+  s.flags = s.feeds + kConsumers * 4 * kFeedBytes;
+  s.bytes = s.flags + kConsumers * 4 * kFlagTiles;
+  return s;
+}
+
+/// Slots of streamed weights: as many as fit beside the rest.
+CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step) {
+  int slots = kMostSlots;
+  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots).bytes > kSharedBudget) --slots;
+  return slots;
+}
+
+// ---- the problem as products
+// -----------------------------------------------------------------------------------------
+
+/// A panel is OC_TILE columns of one group; a step is 16 channels and `taps` taps of it.
+struct Extent {
+  int64 group_panels;
+  int64 panels;
+  int64 windows;  // of taps
+  int64 steps;    // of a tile: channels outside, windows inside
+};
+CT1D_HD constexpr Extent extent_of(const Tunables& t, const Geometry& g) {
+  Extent e{};
+  e.group_panels = ceil_div(g.out_per_group(), t.OC_TILE);
+  e.panels = e.group_panels * g.groups;
+  e.windows = ceil_div(g.kernel_size, t.taps);
+  e.steps = ceil_div(g.in_per_group(), kStepChannels) * e.windows;
+  return e;
+}
+
+/// What the problem fixes of an instance: positions between taps (1 where one tap is multiplied at a time: then it is
+/// known at run time) and steps of weights in shared memory.
+struct Facts {
+  int64 tap_step;
+  int64 slots;
+};
+inline constexpr int64 kMostOfFact = 1024;  // more is refused, whatever it is
+CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g) {
+  const int64 tap_step = t.taps > 1 ? min_of(g.dilation, kMostOfFact) : 1;
+  if (t.resident != 0) return {tap_step, min_of(extent_of(t, g).steps, kMostOfFact)};
+  return {tap_step, streamed_slots(t, static_cast<int>(tap_step))};
+}
+
+/// Bytes from the start of what `pack` writes. Parts of weights: [panel][step][part][tap][k / 8][column][k % 8] halves;
+/// per panel and column the inverse of its scale and whether that scale does not serve (floats); fp32 weights
+/// [panel][channel][tap][column].
+struct Packed {
+  int64 inverse;
+  int64 flag;
+  int64 plain;
+  int64 bytes;
+};
+CT1D_HD constexpr Packed packed_of(const Tunables& t, const Geometry& g) {
+  const Extent e = extent_of(t, g);
+  Packed p{};
+  p.inverse = e.panels * e.steps * step_bytes(t);
+  p.flag = p.inverse + e.panels * t.OC_TILE * 4;
+  p.plain = p.flag + e.panels * t.OC_TILE * 4;
+  p.bytes = p.plain + e.panels * g.in_per_group() * g.kernel_size * t.OC_TILE * 4;
+  return p;
+}
+
+/// Where channel c of a step stands among the product's 16 k: thread q of a quad holds channels q, q + 4, q + 8, q +
+/// 12, in A's registers k = 2 q, 2 q + 1, 2 q + 8, 2 q + 9.
+CT1D_HD constexpr int k_of_channel(int c) { return c / 8 * 8 + c % 4 * 2 + c % 8 / 4; }
+/// In halves, within a step.
+CT1D_HD constexpr int pack_place(const Tunables& t, int part, int tap, int channel, int column) {
+  const int k = k_of_channel(channel);
+  return ((part * t.taps + tap) * tap_bytes(t) + k / 8 * slab_bytes(t) + column * 16) / 2 + k % 8;
+}
+
+/// A thread's rows of product block m are positions t0 + m (row g of its warp) and t0 + 2 + m (row g + 8), t0 a
+/// multiple of 4. Fragment (m, tap) therefore holds positions f - halo and f - halo + 2 from t0.
+CT1D_HD constexpr int fragment_of(const Tunables& t, int tap_step, int m, int tap) {
+  return m + (t.taps - 1 - tap) * tap_step;
+}
+CT1D_HD constexpr int fragments(const Tunables& t, int tap_step) { return halo_of(t, tap_step) + 2; }
+
+// ---- tiles
+// -----------------------------------------------------------------------------------------------------------
+
+/// Positions of a block, of one panel and batch item.
+struct Tile {
+  int batch;
+  int panel;
+  int first;  // a multiple of 4
+  bool exists;
+};
+
+/// How a grid shares the tiles. A strip is `strip` neighbouring tiles that one block walks. Resident weights tie a
+/// block to a panel; streamed ones do not, and panels of the same positions are neighbours.
+struct Schedule {
+  unsigned row_tiles;  // of one row of outputs
+  unsigned panels;     // that the blocks are tied to; 1: they are not
+  unsigned tiles;      // of all blocks that share them
+  unsigned strip;
+  unsigned workers;       // blocks that share them
+  unsigned worker_tiles;  // every block walks as many, some of which do not exist
+};
+
+CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / 4 * 4); }
+CT1D_HD constexpr int64 row_tiles_of(const Geometry& g) {
+  return ceil_div(g.length_out + g.padding % 4, kBlockPositions);
+}
+CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g) {
+  return row_tiles_of(g) * g.batch * extent_of(t, g).panels;
+}
+
+CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, unsigned blocks) {
+  Schedule s{};
+  const unsigned panels = static_cast<unsigned>(extent_of(t, g).panels);
+  s.row_tiles = static_cast<unsigned>(row_tiles_of(g));
+  s.panels = t.resident != 0 ? panels : 1;
+  s.tiles = s.row_tiles * static_cast<unsigned>(g.batch) * (t.resident != 0 ? 1 : panels);
+  s.workers = blocks / s.panels;
+  s.strip = t.strip > 0 ? static_cast<unsigned>(t.strip) : (s.tiles + s.workers - 1) / s.workers;
+  s.strip += s.strip == 0;  // of an empty batch
+  const unsigned strips = (s.tiles + s.strip - 1) / s.strip;
+  s.worker_tiles = (strips + s.workers - 1) / s.workers * s.strip;
+  return s;
+}
+
+/// Tile `n` of a block.
+CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, int first, unsigned block, unsigned n) {
+  const unsigned worker = block / s.panels;
+  const unsigned round = n / s.strip;
+  const unsigned flat = (round * s.workers + worker) * s.strip + (n - round * s.strip);
+  const unsigned place = flat / free_panels;
+  const unsigned batch = place / s.row_tiles;
+  Tile tile{};
+  tile.batch = static_cast<int>(batch);
+  tile.panel = static_cast<int>(block % s.panels + (flat - place * free_panels));
+  tile.first = first + static_cast<int>(place - batch * s.row_tiles) * kBlockPositions;
+  tile.exists = flat < s.tiles;
+  return tile;
+}
+
+// ---- launches
+// --------------------------------------------------------------------------------------------------------
+
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int) {
+  const Facts f = facts_of(t, g);
+  const int64 panels = t.resident != 0 ? extent_of(t, g).panels : 1;
+  const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g), panels));
+  LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
+  shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
+  shape.shared_bytes =
+      static_cast<unsigned>(shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots)).bytes);
+  return shape;
+}
+CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int) {
+  return {
+      static_cast<unsigned>(extent_of(t, g).panels * t.OC_TILE), 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
+}
+CT1D_HD constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int) { return packed_of(t, g).bytes; }
+CT1D_HD constexpr int64 workspace_bytes(const Tunables&, const Geometry&, int) { return 0; }
+
+}  // namespace ct1d::wgmma

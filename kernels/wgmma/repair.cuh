@@ -1,0 +1,94 @@
+// wgmma: the exact path. Outputs that one scale does not serve, once more with plain fp32 multiply-adds over the taps
+// that exist.
+#pragma once
+
+#include "kernels/wgmma/fragments.cuh"
+
+namespace ct1d::wgmma {
+
+/// Whether some column's weights have a range that its scale does not serve. All lanes ask together.
+template <class I>
+__device__ __forceinline__ bool weights_unserved(const RunArguments& a, int panel) {
+  const float* const flags = reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) +
+                                                            packed_of(I::tunables(), a.geometry).flag) +
+                             static_cast<int64>(panel) * I::kColumns;
+  bool any = false;
+  for (int i = lane_of_warp(); i < I::kColumns; i += 32) any = any || load_constant(flags + i) != 0.0f;
+  return __any_sync(0xFFFFFFFFu, any);
+}
+
+/// Four positions from `position` of all columns: a lane has every 32nd.
+template <class I>
+__device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared, const Tile& tile, int position) {
+  const Geometry& g = a.geometry;
+  constexpr int kMine = (I::kColumns + 31) / 32;
+  const int lane = lane_of_warp();
+  const Panel panel = find_panel<I>(shared, tile.panel);
+  const int64 channels = panel.in_channels;
+  const float* x = static_cast<const float*>(a.x) + tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
+  const float* w =
+      reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) + packed_of(I::tunables(), g).plain) +
+      tile.panel * channels * g.kernel_size * I::kColumns;
+  float sum[4][kMine];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int c = 0; c < kMine; ++c) sum[i][c] = 0.0f;
+  }
+#pragma unroll 1
+  for (int64 ic = 0; ic < channels; ++ic, x += g.x_row_stride) {
+#pragma unroll 2
+    for (int64 tap = 0; tap < g.kernel_size; ++tap, w += I::kColumns) {
+      float weight[kMine];
+#pragma unroll
+      for (int c = 0; c < kMine; ++c) {
+        weight[c] = 32 * c + lane < I::kColumns ? load_constant(w + 32 * c + lane) : 0.0f;
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int64 at = position + i - tap * g.dilation;
+        if (at < 0 || at >= g.length) continue;  // not 0 times infinity
+        const float value = load_constant(x + at);
+#pragma unroll
+        for (int c = 0; c < kMine; ++c) sum[i][c] = fmaf(value, weight[c], sum[i][c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kMine; ++c) {
+    const int column = lane + 32 * c;
+    const bool exists = column < panel.columns;
+    const int64 channel = panel.first_out + column;
+    const float bias = a.bias != nullptr && exists ? load_constant(static_cast<const float*>(a.bias) + channel) : 0.0f;
+    float* const y = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int64 t = position + i - g.padding;
+      store_one(y + t, sum[i][c] + bias, exists && t >= 0 && t < g.length_out);
+    }
+  }
+}
+
+/// What this warp's tiles have marked, by the warp that stored it before.
+template <class I>
+__device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
+  __syncwarp();  // this warp's stores are overwritten
+  int panel = -1;
+  bool all = false;
+#pragma unroll 1
+  for (unsigned n = 0; n < tiles_of<I>(shared); ++n) {
+    const Tile tile = find_tile<I>(shared, consumer, n);
+    if (!tile.exists) continue;
+    if (tile.panel != panel) {
+      panel = tile.panel;
+      all = weights_unserved<I>(a, panel);
+    }
+    const uint32 flags = all ? 0xFFu : load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
+#pragma unroll 1
+    for (int quad = 0; quad < 8; ++quad) {
+      if ((flags >> quad & 1) != 0) repair_quad<I>(a, shared, tile, tile.first + 4 * (8 * warp_of_group() + quad));
+    }
+  }
+}
+
+}  // namespace ct1d::wgmma
