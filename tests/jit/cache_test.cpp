@@ -258,15 +258,55 @@ TEST_F(ArtifactCacheTest, OneOfEightIsKilledWhilePublishingTheSameKey) {
   }
 }
 
-TEST(ArtifactCache, SaysWhichFolderCannotBeCreated) {
+/// Everything that a cache gives while its folder is unfit; nothing is left of what it wrote elsewhere.
+void expect_that_it_goes_on(const std::filesystem::path& folder, const std::string& named) {
+  std::filesystem::path elsewhere;
+  {
+    const ArtifactCache cache(folder, ".cubin");
+    for (const std::string key : {"a", "b"}) {
+      const CompiledUnit unit = cache.publish(key, "artefact of " + key, facts_numbered(7));
+      EXPECT_EQ(read_file(unit.file), "artefact of " + key);
+      const auto found = cache.find(key);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->sha256, unit.sha256);
+      EXPECT_EQ(read_file(found->file), "artefact of " + key);
+      elsewhere = unit.file;
+    }
+    ASSERT_EQ(cache.warnings().size(), 1u) << "said once";
+    EXPECT_NE(cache.warnings()[0].find(named), std::string::npos) << cache.warnings()[0];
+    EXPECT_EQ(cache.warnings()[0].find('\n'), std::string::npos);
+  }
+  EXPECT_FALSE(std::filesystem::exists(elsewhere));
+}
+
+TEST(ArtifactCache, GoesOnWhereItsFolderCannotBeCreated) {
   const TemporaryFolder folder;
   testing::write_text(folder.path() / "file", "");
-  try {
-    ArtifactCache(folder.path() / "file" / "cache", ".cubin");
-    FAIL() << "no exception";
-  } catch (const EnvironmentError& error) {
-    EXPECT_NE(std::string(error.what()).find("file/cache"), std::string::npos) << error.what();
+  expect_that_it_goes_on(folder.path() / "file" / "cache", "file/cache");
+}
+
+TEST(ArtifactCache, GoesOnWherePartOfItCannotBeWritten) {
+  for (const std::string part : {"objects", "keys"}) {
+    const TemporaryFolder folder;
+    testing::write_text(folder.path() / part, "");
+    expect_that_it_goes_on(folder.path(), part);
   }
+}
+
+TEST(ArtifactCache, GoesOnWhereAnEntryCannotBeReplaced) {
+  const TemporaryFolder folder;
+  const ArtifactCache cache(folder.path(), ".cubin");
+  const CompiledUnit unit = cache.publish("key", "artefact", facts_numbered(7));
+  EXPECT_TRUE(cache.warnings().empty());
+  std::filesystem::remove(unit.file);
+  std::filesystem::create_directory(unit.file);
+  EXPECT_FALSE(cache.find("key"));
+  const CompiledUnit again = cache.publish("key", "artefact", facts_numbered(7));
+  EXPECT_NE(again.file, unit.file);
+  EXPECT_EQ(again.sha256, unit.sha256);
+  EXPECT_EQ(read_file(again.file), "artefact");
+  ASSERT_EQ(cache.warnings().size(), 1u);
+  EXPECT_NE(cache.warnings()[0].find(unit.file.string()), std::string::npos) << cache.warnings()[0];
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "tuner/jit/cache.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
+#include <mutex>
 #include <system_error>
 
+#include "tuner/core/failure.h"
 #include "tuner/core/file.h"
 #include "tuner/core/hash.h"
 #include "tuner/core/json.h"
@@ -91,49 +95,128 @@ Descriptor lock_for_repair(const std::filesystem::path& folder) {
   return lock;
 }
 
-}  // namespace
-
-ArtifactCache::ArtifactCache(std::filesystem::path folder, std::string suffix)
-    : folder_(std::move(folder)), suffix_(std::move(suffix)) {
-  for (const char* name : {"objects", "keys"}) {
-    std::error_code error;
-    std::filesystem::create_directories(folder_ / name, error);
-    if (error) throw EnvironmentError((folder_ / name).string() + ": cannot be created: " + error.message());
-  }
-}
-
-std::optional<CompiledUnit> ArtifactCache::find(const std::string& key) const {
-  const auto text = content_of(folder_ / "keys" / (key + ".json"));
+std::optional<CompiledUnit> find_in(const std::filesystem::path& folder, const std::string& suffix,
+                                    const std::string& key) {
+  const auto text = content_of(folder / "keys" / (key + ".json"));
   if (!text) return std::nullopt;
   auto unit = read_manifest(*text, key);
   if (!unit) return std::nullopt;
-  unit->file = folder_ / "objects" / (unit->sha256 + suffix_);
+  unit->file = folder / "objects" / (unit->sha256 + suffix);
   const auto artefact = content_of(unit->file);
   if (!artefact || sha256(*artefact) != unit->sha256) return std::nullopt;
   return unit;
 }
 
-CompiledUnit ArtifactCache::publish(const std::string& key, std::string_view artefact,
-                                    const CompiledUnit& facts) const {
+/// Throws EnvironmentError.
+CompiledUnit publish_in(const std::filesystem::path& folder, const std::string& suffix, const std::string& key,
+                        std::string_view artefact, const CompiledUnit& facts) {
   CompiledUnit unit = facts;
   unit.sha256 = sha256(artefact);
-  unit.file = folder_ / "objects" / (unit.sha256 + suffix_);
+  unit.file = folder / "objects" / (unit.sha256 + suffix);
   const bool damaged = !publish_file(unit.file, artefact) && content_of(unit.file) != artefact;
   if (damaged) write_file_atomically(unit.file, artefact);  // its name says what it must hold
 
-  const std::filesystem::path manifest = folder_ / "keys" / (key + ".json");
+  const std::filesystem::path manifest = folder / "keys" / (key + ".json");
   const std::string text = manifest_of(key, unit);
   if (publish_file(manifest, text)) return damaged ? repaired(unit) : unit;
-  if (auto first = find(key)) return damaged ? repaired(*first) : *first;
+  if (auto first = find_in(folder, suffix, key)) return damaged ? repaired(*first) : *first;
 
   // What stands there is damaged. A whole manifest is never removed: it is looked at again under the lock.
-  const Descriptor lock = lock_for_repair(folder_);
-  if (auto first = find(key)) return *first;
+  const Descriptor lock = lock_for_repair(folder);
+  if (auto first = find_in(folder, suffix, key)) return *first;
   std::error_code ignored;
   std::filesystem::remove_all(manifest, ignored);
   if (publish_file(manifest, text)) return repaired(unit);
-  const auto first = find(key);
+  const auto first = find_in(folder, suffix, key);
   return first ? *first : unit;
 }
+
+}  // namespace
+
+/// Folders of the process's own, made when they are needed and removed with what is in them.
+class ArtifactCache::Spare {
+ public:
+  explicit Spare(std::string suffix) : suffix_(std::move(suffix)) {}
+  Spare(const Spare&) = delete;
+  Spare& operator=(const Spare&) = delete;
+  ~Spare() {
+    std::error_code ignored;
+    for (const auto& folder : folders_) std::filesystem::remove_all(folder, ignored);
+  }
+
+  void warn(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    if (warnings_.empty())
+      warnings_.push_back("the cache of compiled kernels cannot be written, and the run goes on without it: " + why);
+  }
+  std::vector<std::string> warnings() const {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+
+  std::optional<CompiledUnit> find(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& folder : folders_)
+      if (auto unit = find_in(folder, suffix_, key)) return unit;
+    return std::nullopt;
+  }
+
+  /// In the first place that takes it.
+  CompiledUnit publish(const std::string& key, std::string_view artefact, const CompiledUnit& facts) {
+    const std::lock_guard lock(mutex_);
+    std::string why = "no temporary folder can be made";
+    for (std::size_t i = 0; i < kPlaces.size(); ++i) {
+      if (i == folders_.size()) {
+        std::string pattern = std::string(kPlaces.at(i)) + "/tuner-XXXXXX";
+        if (::mkdtemp(pattern.data()) == nullptr) pattern.clear();
+        folders_.emplace_back(pattern);
+      }
+      if (folders_[i].empty()) continue;
+      try {
+        return publish_in(folders_[i], suffix_, key, artefact, facts);
+      } catch (const EnvironmentError& error) {
+        why = error.what();
+      }
+    }
+    throw EnvironmentError(why);
+  }
+
+ private:
+  static constexpr std::array<const char*, 2> kPlaces{"/tmp", "/dev/shm"};
+
+  std::string suffix_;
+  mutable std::mutex mutex_;
+  std::vector<std::filesystem::path> folders_;  // by place, empty where none can be made
+  std::vector<std::string> warnings_;
+};
+
+ArtifactCache::ArtifactCache(std::filesystem::path folder, std::string suffix)
+    : folder_(std::move(folder)), suffix_(std::move(suffix)), spare_(std::make_unique<Spare>(suffix_)) {
+  for (const char* name : {"objects", "keys"}) {
+    std::error_code error;
+    std::filesystem::create_directories(folder_ / name, error);
+    if (error) spare_->warn((folder_ / name).string() + ": cannot be created: " + error.message());
+  }
+}
+
+ArtifactCache::ArtifactCache(ArtifactCache&&) noexcept = default;
+ArtifactCache::~ArtifactCache() = default;
+
+std::optional<CompiledUnit> ArtifactCache::find(const std::string& key) const {
+  auto unit = find_in(folder_, suffix_, key);
+  return unit ? unit : spare_->find(key);
+}
+
+CompiledUnit ArtifactCache::publish(const std::string& key, std::string_view artefact,
+                                    const CompiledUnit& facts) const {
+  try {
+    return publish_in(folder_, suffix_, key, artefact, facts);
+  } catch (const EnvironmentError& error) {
+    spare_->warn(error.what());
+    return spare_->publish(key, artefact, facts);
+  }
+}
+
+std::vector<std::string> ArtifactCache::warnings() const { return spare_->warnings(); }
 
 }  // namespace tuner
