@@ -103,6 +103,45 @@ TEST_F(HostCompiler, IsKilledAtItsTimeLimit) {
   EXPECT_THAT(result.failure().reason, HasSubstr("time limit of 1 s"));
 }
 
+/// A compiler that does `trouble` in place of linking or compiling a unit, `times` times.
+class TroubledCompiler {
+ public:
+  TroubledCompiler(const std::string& trouble, int times) {
+    testing::write_text(path(), "#!/bin/bash\nif [[ \"$*\" == *unit.cpp* && $(wc -l < " + log() + ") -lt " +
+                                    std::to_string(times) + " ]]; then\n  echo tried >> " + log() + "\n  " + trouble +
+                                    "\nfi\nexec c++ \"$@\"\n");
+    testing::write_text(log(), "");
+    std::filesystem::permissions(path(), std::filesystem::perms::owner_all);
+  }
+  std::string path() const { return (folder_.path() / "compiler").string(); }
+  std::string tried() const { return read_file(log()); }
+
+ private:
+  std::string log() const { return (folder_.path() / "log").string(); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(HostCompiler, TriesAgainWhatTheMachineDidNotLetItDoAndBlamesNoSource) {
+  const CompileUnit unit = run_kernel_unit("  static_cast<float*>(a.y)[0] = N;\n");
+  CompilerOptions options;
+  options.cache = cache_.path();
+  options.address_sanitizer = false;
+  for (const std::string trouble :
+       {"echo 'collect2: fatal error: ld terminated with signal 9 [Killed]'; exit 1",
+        "echo '/usr/bin/ld: final link failed: No space left on device'; exit 1", "kill -9 $$", "exit 127"}) {
+    const TroubledCompiler always(trouble, 1000), once(trouble, 1);
+    const auto failed = make_host_compiler(options, always.path())->compile(unit).get();
+    ASSERT_FALSE(failed) << trouble;
+    EXPECT_EQ(failed.failure().outcome, Outcome::unproven) << trouble;
+    EXPECT_THAT(failed.failure().reason, HasSubstr("; twice, the second time with no other compile"));
+    EXPECT_EQ(always.tried(), "tried\ntried\n");
+    const auto done = make_host_compiler(options, once.path())->compile(unit).get();
+    ASSERT_TRUE(done) << trouble << ": " << done.failure().reason;
+    EXPECT_EQ(once.tried(), "tried\n");
+    std::filesystem::remove_all(cache_.path() / "hosts");
+  }
+}
+
 TEST_F(HostCompiler, RemovesWhatAKilledProcessLeftYesterday) {
   const std::filesystem::path scratch = cache_.path() / "hosts" / "scratch";
   for (const char* name : {"old", "new"}) std::filesystem::create_directories(scratch / name / "kernels");

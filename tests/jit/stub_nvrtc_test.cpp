@@ -48,6 +48,11 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
   }
   if (source == "spin") for (volatile int i = 0;; ++i) {}
   if (source == "crash") abort();
+  if (source == "killed") raise(SIGKILL);
+  if (source.rfind("killed once ", 0) == 0 && access(source.c_str() + 12, F_OK) != 0) {
+    std::ofstream(source.substr(12)) << "yes";
+    raise(SIGKILL);
+  }
   if (source == "exit") _exit(5);
   if (source == "allocate") for (;;) { void* p = malloc(1 << 24); memset(p, 1, 1 << 24); }
   if (source == "throw") for (;;) memset(new char[1 << 24], 1, 1 << 24);
@@ -146,6 +151,16 @@ TEST_F(StubNvrtc, ThatCrashesLeavesItsSignal) {
   const Failure failure = failure_of("crash", 100);
   EXPECT_EQ(failure.outcome, Outcome::compile_failed);
   EXPECT_THAT(failure.reason, HasSubstr("signal 6 (Aborted)"));
+}
+
+TEST_F(StubNvrtc, ThatIsKilledFromOutsideIsNobodysFault) {
+  const Failure failure = failure_of("killed", 100);
+  EXPECT_EQ(failure.outcome, Outcome::unproven);
+  EXPECT_THAT(failure.reason, HasSubstr("ended from outside"));
+  const std::filesystem::path mark = cache_.path() / "mark";
+  const auto result = make_nvrtc_compiler(options())->compile({"killed once " + mark.string(), {}, {}}).get();
+  EXPECT_TRUE(std::filesystem::exists(mark));
+  EXPECT_TRUE(result) << result.failure().reason;
 }
 
 TEST_F(StubNvrtc, ThatExitsLeavesItsCode) { EXPECT_THAT(failure_of("exit", 100).reason, HasSubstr("exit code 5")); }

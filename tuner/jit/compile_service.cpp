@@ -17,6 +17,12 @@ CompileService::CompileService(std::unique_ptr<CompileBackend> backend, Artifact
   on_queue([this] { backend_->start(); });
 }
 
+std::vector<std::string> CompileService::warnings() const {
+  std::vector<std::string> all = backend_->warnings();
+  for (std::string& warning : cache_.warnings()) all.push_back(std::move(warning));
+  return all;
+}
+
 /// Runs a job on one of the queue's threads, waits, and passes on what it throws.
 void CompileService::on_queue(const std::function<void()>& job) {
   std::packaged_task<void()> task(job);
@@ -61,14 +67,23 @@ Expected<CompiledUnit> CompileService::compile_now(const CompileUnit& unit, cons
   }
 }
 
-/// Where the compiler does not live to refuse a unit, once more with no other compile beside it.
+/// What the compiler does not refuse is tried once more with no other compile beside it. Nothing is known of a unit
+/// whose compile then fails for a reason that is the machine's.
 Expected<CompileBackend::Artefact> CompileService::build(const CompileUnit& unit) {
-  const auto once = [&] { return backend_->build(unit, queue_.stop_descriptor()); };
+  const auto once = [&]() -> Expected<CompileBackend::Artefact> {
+    try {
+      return backend_->build(unit, queue_.stop_descriptor());
+    } catch (const std::exception& error) {  // no file can be written, say
+      return Failure{Outcome::unproven, error.what(), {}};
+    }
+  };
   auto built = solitude_.together(once);
-  if (built || built.failure().outcome != Outcome::crashed || queue_.stopping()) return built;
+  if (built || built.failure().outcome == Outcome::compile_failed || queue_.stopping()) return built;
   built = solitude_.alone(once);
-  if (built || built.failure().outcome != Outcome::crashed) return built;
-  return Failure{Outcome::compile_failed, built.failure().reason + "; twice, the second time with no other compile",
+  if (built || built.failure().outcome == Outcome::compile_failed || queue_.stopping()) return built;
+  const Outcome outcome =
+      built.failure().outcome == Outcome::crashed ? Outcome::compile_failed : built.failure().outcome;
+  return Failure{outcome, built.failure().reason + "; twice, the second time with no other compile",
                  built.failure().log};
 }
 

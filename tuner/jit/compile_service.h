@@ -30,8 +30,9 @@ class CompileBackend {
   virtual std::vector<std::string> warnings() const { return {}; }
   virtual std::string preload() const { return {}; }
   virtual std::string key(const CompileUnit& unit) const = 0;
-  /// Gives up as soon as `cancel` is readable. A failure is compile_failed where the compiler refuses the unit, and
-  /// crashed where it ended otherwise, met a limit or was killed: that may be another's doing.
+  /// Gives up as soon as `cancel` is readable. A failure is compile_failed where the compiler refuses the unit, crashed
+  /// where it ended otherwise or met a limit, which may be another's doing, and unproven where the machine did not let
+  /// it work.
   virtual Expected<Artefact> build(const CompileUnit& unit, int cancel) = 0;
   virtual Expected<std::string> ptx(const CompileUnit& unit, int cancel);
 };
@@ -43,7 +44,8 @@ class CompileService : public Compiler {
 
   std::string identity() const override { return backend_->identity(); }
   std::string key(const CompileUnit& unit) const override { return backend_->key(unit); }
-  std::vector<std::string> warnings() const override { return backend_->warnings(); }
+  /// Those of the cache may come at any time.
+  std::vector<std::string> warnings() const override;
   std::string preload() const override { return backend_->preload(); }
   std::future<Expected<CompiledUnit>> compile(const CompileUnit& unit) override;
   Expected<std::string> ptx(const CompileUnit& unit) override;

@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
+#include <thread>
 
 #include "tuner/core/file.h"
 #include "tuner/core/hash.h"
 #include "tuner/device/host_device.h"
 #include "tuner/jit/compile_service.h"
+#include "tuner/jit/host_blame.h"
 #include "tuner/jit/includes.h"
 #include "tuner/jit/process.h"
 
@@ -19,17 +21,21 @@ namespace tuner {
 namespace {
 
 constexpr CompileLimits kProbeLimits{20, std::size_t{2} << 30};
+constexpr int kProbes = 3;
 
-/// A folder of this process's own, removed with everything in it.
+constexpr std::uintmax_t kRoom = std::uintmax_t{64} << 20;  // for sources and an object
+
+/// A folder of this process's own, removed with everything in it: below `parent` or, where none can be made there or
+/// the disk is full, below /tmp, which the compiler needs anyway.
 class PrivateFolder {
  public:
   explicit PrivateFolder(const std::filesystem::path& parent) {
     std::error_code error;
     std::filesystem::create_directories(parent, error);
-    std::string pattern = (std::filesystem::absolute(parent) / "XXXXXX").string();
-    if (error || ::mkdtemp(pattern.data()) == nullptr)
-      throw EnvironmentError(parent.string() + ": no folder for the C++ compiler can be made there");
-    path_ = pattern;
+    const auto space = std::filesystem::space(parent, error);
+    if (!error && space.available >= kRoom && made_below(std::filesystem::absolute(parent))) return;
+    if (made_below("/tmp") || made_below(std::filesystem::absolute(parent))) return;
+    throw EnvironmentError(parent.string() + ": no folder for the C++ compiler can be made there, nor below /tmp");
   }
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
@@ -40,6 +46,13 @@ class PrivateFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  bool made_below(const std::filesystem::path& parent) {
+    std::string pattern = (parent / "tuner-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) return false;
+    path_ = pattern;
+    return true;
+  }
+
   std::filesystem::path path_;
 };
 
@@ -62,9 +75,19 @@ void write_plainly(const std::filesystem::path& path, std::string_view content) 
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+/// How a question to a compiler ended; asked again where something else kept it from answering.
+ProcessEnd ask(const std::vector<std::string>& arguments, const std::string& folder = {}) {
+  ProcessEnd end = run_program(kProbeLimits, -1, arguments, folder);
+  for (int again = 1; again < kProbes && !end.success() && disturbed(end); ++again) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    end = run_program(kProbeLimits, -1, arguments, folder);
+  }
+  return end;
+}
+
 /// First line of `<compiler> --version`; empty if there is no such compiler.
 std::string version_of(const std::string& compiler) {
-  const ProcessEnd end = run_program(kProbeLimits, -1, {compiler, "--version"});
+  const ProcessEnd end = ask({compiler, "--version"});
   return end.success() ? first_line(end.errors) : std::string{};
 }
 
@@ -92,13 +115,16 @@ class HostBackend final : public CompileBackend {
   Expected<Artefact> build(const CompileUnit& unit, int cancel) override {
     const CompileUnit host = host_unit(unit);
     const PrivateFolder folder(scratch_);
-    for (const auto& [name, content] : host_forms(host)) write_plainly(folder.path() / name, content);
-    write_plainly(folder.path() / "unit.cpp", host.source);
+    std::vector<std::string> sources{"unit.cpp", "unit"};  // the latter by a #line of host_translation_unit
+    write_plainly(folder.path() / sources[0], host.source);
+    for (const auto& [name, content] : host_forms(host)) {
+      write_plainly(folder.path() / name, content);
+      sources.push_back(name);
+    }
 
     const ProcessEnd end = run_program(limits_, cancel, command(folder.path(), unit.options), folder.path());
     const std::string log = without_folder(end.errors, folder.path());
-    if (!end.success())
-      return Failure{refused(end, log) ? Outcome::compile_failed : Outcome::crashed, reason_of(end, log), log};
+    if (!end.success()) return blame(compiler_, end, limits_, log, sources);
     Artefact artefact;
     artefact.content = read_file(folder.path() / "unit.so");
     artefact.facts.compile_ms = end.seconds * 1000;
@@ -140,22 +166,6 @@ class HostBackend final : public CompileBackend {
     return text;
   }
 
-  /// The compiler lived to say what it does not like.
-  static bool refused(const ProcessEnd& end, const std::string& log) {
-    return end.kind == ProcessEnd::Kind::cancelled ||
-           (end.kind == ProcessEnd::Kind::exited && log.find("error:") != std::string::npos &&
-            log.find("internal compiler error") == std::string::npos && log.find("Killed signal") == std::string::npos);
-  }
-
-  std::string reason_of(const ProcessEnd& end, const std::string& log) const {
-    if (end.kind == ProcessEnd::Kind::exited)
-      if (const std::size_t at = log.find("error:"); at != std::string::npos) {
-        const std::size_t start = log.rfind('\n', at) + 1;  // npos + 1 is 0
-        return log.substr(start, log.find('\n', at) - start);
-      }
-    return fmt::format("{} {}", compiler_, describe(end, limits_));
-  }
-
   bool is_clang() const { return version_.find("clang") != std::string::npos; }
 
   /// Only where the sanitizer's runtime is installed, as a trial shows.
@@ -166,17 +176,23 @@ class HostBackend final : public CompileBackend {
     write_plainly(folder.path() / "trial.cpp", "int trial(int* p) { return *p; }\n");
     std::vector<std::string> arguments{compiler_, "-shared", "-fPIC", "trial.cpp", "-o", "trial.so"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
-    preload_ = sanitizer_runtime();
-    if (!preload_.empty() && run_program(kProbeLimits, -1, arguments, folder.path()).success()) {
+    ProcessEnd trial;
+    preload_ = sanitizer_runtime(trial);
+    if (!preload_.empty()) trial = ask(arguments, folder.path());
+    if (!preload_.empty() && trial.success()) {
       flags_.insert(flags_.end(), flags.begin(), flags.end());
-    } else {
-      preload_.clear();
-      warnings_.push_back(version_ + " has no AddressSanitizer: Host execution ran without it");
+      return;
     }
+    preload_.clear();
+    if (!trial.success() && disturbed(trial))
+      warnings_.push_back(fmt::format("{} {} when asked for AddressSanitizer: Host execution ran without it", version_,
+                                      describe(trial, kProbeLimits)));
+    else
+      warnings_.push_back(version_ + " has no AddressSanitizer: Host execution ran without it");
   }
 
-  /// The runtime's shared library, as the compiler names it; empty if it has none.
-  std::string sanitizer_runtime() const {
+  /// The runtime's shared library, as the compiler names it; empty if it has none. `last`: how its last answer ended.
+  std::string sanitizer_runtime(ProcessEnd& last) const {
     utsname machine{};
     ::uname(&machine);
     const std::vector<std::string> names =
@@ -184,9 +200,9 @@ class HostBackend final : public CompileBackend {
             ? std::vector<std::string>{fmt::format("libclang_rt.asan-{}.so", machine.machine), "libclang_rt.asan.so"}
             : std::vector<std::string>{"libasan.so"};
     for (const std::string& name : names) {
-      const ProcessEnd end = run_program(kProbeLimits, -1, {compiler_, "-print-file-name=" + name});
-      const std::string path = first_line(end.errors);
-      if (end.success() && path.rfind('/', 0) == 0 && std::filesystem::exists(path)) return path;
+      last = ask({compiler_, "-print-file-name=" + name});
+      const std::string path = first_line(last.errors);
+      if (last.success() && path.rfind('/', 0) == 0 && std::filesystem::exists(path)) return path;
     }
     return {};
   }

@@ -40,7 +40,7 @@ class Compiler {
   virtual std::future<Expected<CompiledUnit>> compile(const CompileUnit& unit) = 0;
   /// The unit's PTX, compiled anew and kept nowhere. Host execution has none.
   virtual Expected<std::string> ptx(const CompileUnit& unit);
-  /// What a result's `environment.warnings` should say about this compiler.
+  /// What a result's `environment.warnings` should say about this compiler; more may come while it compiles.
   virtual std::vector<std::string> warnings() const { return {}; }
   /// The library that a process must preload to load what this compiler makes (a sanitizer's runtime); mostly empty.
   virtual std::string preload() const { return {}; }

@@ -89,7 +89,9 @@ class NvrtcBackend final : public CompileBackend {
     request.headers = included_files(unit.source);
     request.want_ptx = want_ptx;
     auto reply = zygote_.compile(request, cancel);
-    if (!reply) return Failure{Outcome::unproven, "the compile was abandoned", {}};
+    if (!reply)
+      return Failure{
+          Outcome::unproven, "the compile was abandoned, or its process ended from outside or not started", {}};
     reply->log = without_compile_times(reply->log);
     if (!reply->ok) return Failure{reply->died ? Outcome::crashed : Outcome::compile_failed, reply->reason, reply->log};
     return std::move(*reply);

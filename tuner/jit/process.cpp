@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -124,6 +126,13 @@ bool memory_limit_is_impossible() {
 #endif
 }
 
+bool ended_from_outside(const ProcessEnd& end) {
+  constexpr std::array kOwnFaults{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU};
+  if (end.kind == ProcessEnd::Kind::not_started) return true;
+  return end.kind == ProcessEnd::Kind::signalled &&
+         std::find(kOwnFaults.begin(), kOwnFaults.end(), end.code) == kOwnFaults.end();
+}
+
 ProcessEnd run_limited(const CompileLimits& limits, int cancel, const std::function<void(int)>& body) {
   ProcessEnd end;
   const auto start = Clock::now();
@@ -168,12 +177,16 @@ ProcessEnd run_limited(const CompileLimits& limits, int cancel, const std::funct
 
 ProcessEnd run_program(const CompileLimits& limits, int cancel, const std::vector<std::string>& arguments,
                        const std::string& folder) {
-  std::vector<char*> pointers;
+  std::vector<char*> pointers, variables;
   for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
+  std::string english = "LC_ALL=C";
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, "LC_ALL=", 7) != 0) variables.push_back(*entry);
+  variables.insert(variables.end(), {english.data(), nullptr});
   return run_limited(limits, cancel, [&](int) {
     if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(kCannotExec);
-    ::execvp(pointers[0], pointers.data());
+    ::execvpe(pointers[0], pointers.data(), variables.data());
     ::_exit(kCannotExec);
   });
 }

@@ -21,13 +21,18 @@ struct ProcessEnd {
   bool success() const { return kind == Kind::exited && code == 0; }
 };
 
+/// It could not be started, or a signal ended it that no process brings upon itself by a fault: nobody's doing but the
+/// machine's, or a person's.
+bool ended_from_outside(const ProcessEnd& end);
+
 /// Forks a child that runs `body(reply descriptor)` and then exits with 0, in a process group of its own, under the
 /// limits; it dies with this thread. Waits for its end; kills the group at the time limit, or as soon as `cancel`
 /// (unless negative) is readable or hung up. In a process of several threads `body` may only do what is safe between
 /// fork and exec.
 ProcessEnd run_limited(const CompileLimits& limits, int cancel, const std::function<void(int)>& body);
 
-/// run_limited of a program, found by PATH, with `arguments` (arguments[0] is the program) in `folder` (empty: here).
+/// run_limited of a program, found by PATH, with `arguments` (arguments[0] is the program) in `folder` (empty: here),
+/// in the C locale: its messages are read.
 ProcessEnd run_program(const CompileLimits& limits, int cancel, const std::vector<std::string>& arguments,
                        const std::string& folder = {});
 

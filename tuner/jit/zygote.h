@@ -29,8 +29,9 @@ class Zygote {
   /// EnvironmentError if it cannot be started or finds no NVRTC.
   NvrtcFound start();
   /// Safe from several threads, each of which outlives the Zygote. Nothing when `cancel` became readable, or when the
-  /// zygote died twice in a row; a zygote that died is started again. A child that a signal stopped cannot end its
-  /// compile at the limit: 5 s later the zygote is killed with all its children, whose requests are repeated.
+  /// zygote or the compile's process was ended from outside twice in a row; a zygote that died is started again. A
+  /// child that a signal stopped cannot end its compile at the limit: 5 s later the zygote is killed with all its
+  /// children, whose requests are repeated.
   std::optional<NvrtcReply> compile(const NvrtcRequest& request, int cancel);
 
  private:

@@ -26,7 +26,8 @@ NvrtcReply compile_guarded(const NvrtcApi& nvrtc, const NvrtcRequest& request) {
   }
 }
 
-/// In a child of the zygote: the request's compile in a child of its own, whose end becomes the reply whatever it is.
+/// In a child of the zygote: the request's compile in a child of its own, whose end becomes the reply where it is the
+/// compile's own.
 void serve(const NvrtcApi& nvrtc, int socket) {
   const auto fields = read_message(socket);
   const auto request = fields ? request_from(*fields) : std::nullopt;
@@ -34,6 +35,7 @@ void serve(const NvrtcApi& nvrtc, int socket) {
   const ProcessEnd end = run_limited(request->limits, socket, [&](int reply) {
     write_all(reply, encode(to_fields(compile_guarded(nvrtc, *request))));
   });
+  if (ended_from_outside(end)) return;  // without a reply the request is made again
   NvrtcReply reply;
   const auto answer = end.success() ? decode(end.reply) : std::nullopt;
   if (auto whole = answer ? reply_from(*answer) : std::nullopt) {
