@@ -43,6 +43,29 @@ class Blame : public testing::Test {
   std::unique_ptr<Worker> worker_;
 };
 
+TEST_F(Blame, DoesNotFallOnASignalThatMeetsAStartingWorker) {
+  for (const std::string starts : {"9", "19", "9 15"}) {
+    folder_.write("starts", starts);
+    worker_.reset();
+    EXPECT_EQ(evaluate("right").outcome, Outcome::ok) << starts;
+    EXPECT_EQ(TemporaryFolder::content_of(folder_.path() / "starts"), "");
+  }
+}
+
+TEST_F(Blame, AWorkerThatNeverStartsIsGivenUp) {
+  for (const auto& [starts, left, reason] :
+       {std::tuple("9 9 9 9", "9", "signal 9 (Killed)"), {"exit exit", "exit", "exit code 70"}}) {
+    folder_.write("starts", starts);
+    try {
+      start_worker(options());
+      ADD_FAILURE() << starts;
+    } catch (const EnvironmentError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot be used"), HasSubstr(reason)));
+    }
+    EXPECT_EQ(TemporaryFolder::content_of(folder_.path() / "starts"), left) << "what it says by itself is believed";
+  }
+}
+
 TEST_F(Blame, FallsOnWhatCostsAWorkerTwice) {
   const std::string twice = "; twice, the second time alone in a fresh worker";
   for (const auto& [family, outcome, reason] :

@@ -66,6 +66,17 @@ def act(family, company):
         os._exit(3)
 
 
+# What the first so many processes of a folder do in place of starting: signal numbers or "exit" in the file "starts".
+starts = os.path.join(folder, "starts")
+if os.path.exists(starts):
+    with open(starts) as lines:
+        left = lines.read().split()
+    if left:
+        with open(starts, "w") as lines:
+            lines.write(" ".join(left[1:]))
+        if left[0] == "exit":
+            sys.exit(70)
+        os.kill(os.getpid(), int(left[0]))
 send({"ready": True})
 while True:
     request = json.loads(exactly(struct.unpack("<Q", exactly(8))[0]))

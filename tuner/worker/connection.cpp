@@ -17,11 +17,29 @@ constexpr double kSanitizerSlowdown = 5;
 constexpr double kSanitizedHangSeconds = 15;
 constexpr double kSanitizerFlushSeconds = 20;
 constexpr double kStartSeconds = 120;
+constexpr double kEndSeconds = 2;
 constexpr int kStarts = 3;  // attempts at a fresh worker: the memory of one that was killed may not be free yet
+
+/// A process that a signal ended or stopped before it said anything: that may be another's doing.
+class DisturbedStart : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
 
 }  // namespace
 
-/// Starts a process and waits until it serves. Throws NoDevice or EnvironmentError.
+Connection::Connection(const WorkerOptions& options) : options_(options) {
+  for (int attempt = 1; !process_; ++attempt) {
+    try {
+      process_ = started({});
+    } catch (const DisturbedStart&) {
+      if (attempt == kStarts || interrupted()) throw;
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+}
+
+/// Starts a process and waits until it serves. Throws NoDevice, DisturbedStart or EnvironmentError.
 std::unique_ptr<WorkerProcess> Connection::started(const std::vector<std::string>& wrapper) {
   auto process =
       std::make_unique<WorkerProcess>(WorkerCommand{options_.program, wrapper, options_.device, options_.preload});
@@ -29,12 +47,17 @@ std::unique_ptr<WorkerProcess> Connection::started(const std::vector<std::string
   const Received got = receive(*process, hello, kStartSeconds);
   if (got == Received::message && hello.contains("ready")) return process;
   if (got == Received::message && hello.contains("none")) throw NoDevice(hello["none"].get<std::string>());
-  std::string reason = "no answer";
+  const auto text = [&](const std::string& reason) {
+    return fmt::format("device {} cannot be used: {}", options_.device, reason);
+  };
   if (got == Received::message && hello.contains("fatal"))
-    reason = hello["fatal"].get<std::string>();
-  else if (got == Received::closed)
-    reason = process->ending() + " " + process->error_output();
-  throw EnvironmentError(fmt::format("device {} cannot be used: {}", options_.device, reason));
+    throw EnvironmentError(text(hello["fatal"].get<std::string>()));
+  if (got == Received::stopped) throw DisturbedStart(text("its worker was stopped by a signal and not continued"));
+  if (got != Received::closed) throw EnvironmentError(text("no answer"));
+  process->finish(kEndSeconds);  // or the signal that ending() sends may come first
+  const std::string ending = process->ending(), reason = ending + " " + process->error_output();
+  if (ending.starts_with("signal")) throw DisturbedStart(text(reason));
+  throw EnvironmentError(text(reason));
 }
 
 /// Tells a new process what the last one knew. Empty, or why that did not work.

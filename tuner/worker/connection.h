@@ -19,8 +19,8 @@ inline bool cost_the_worker(Outcome outcome) { return outcome == Outcome::crashe
 
 class Connection {
  public:
-  /// Starts the first process. Throws NoDevice or EnvironmentError.
-  explicit Connection(const WorkerOptions& options) : options_(options), process_(started({})) {}
+  /// Starts the first process, again where a signal ends or stops it meanwhile. Throws NoDevice or EnvironmentError.
+  explicit Connection(const WorkerOptions& options);
 
   using Sign = std::function<void(const Json&)>;
   /// The failure of this request, or nothing and `reply`. After one that cost the worker there is none, and the next
