@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <fstream>
 #include <system_error>
 
@@ -59,6 +60,9 @@ bool cut_short(const fs::path& file, const std::array<char, 100>& header) {
 void require_ours(const fs::path& file) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   std::array<char, 100> header{};
+  std::error_code error;
+  if (const fs::file_status status = fs::status(file, error); fs::exists(status) && !fs::is_regular_file(status))
+    throw UsageError(fmt::format("{}: no regular file; move it away, or give another --out", file.string()));
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw EnvironmentError(fmt::format("{}: cannot be read", file.string()));
   stream.read(header.data(), header.size());
@@ -89,6 +93,15 @@ std::optional<StoredRecord> row_of(Statement& select) {
                       row.text(10)};
 }
 
+/// SQLite's own words for this name another cause.
+void require_writable(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  for (const auto& [path, mode] : {std::pair(folder, W_OK | X_OK), std::pair(file, R_OK | W_OK)})
+    if (::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) != 0)
+      throw EnvironmentError(fmt::format("{}: cannot be read or written: {}: {}", file.string(), path.string(),
+                                         std::generic_category().message(errno)));
+}
+
 /// The path of a store that exists now.
 const fs::path& made(const fs::path& file) {
   std::error_code error;
@@ -97,6 +110,60 @@ const fs::path& made(const fs::path& file) {
     publish_file(file, database_image(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; BEGIN;{}COMMIT;",
                                                   kApplication, kFormat, kSchema)));
   require_ours(file);
+  require_writable(file);
+  return file;
+}
+
+/// Every table, index, view and trigger as it was made.
+std::string schema_of(Database& database) {
+  std::string text;
+  Statement all(database, "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name");
+  while (all.step()) text += fmt::format("{} {} {}: {}\n", all.text(0), all.text(1), all.text(2), all.text(3));
+  return text;
+}
+
+std::string own_schema() {
+  Database memory(":memory:");
+  memory.run(kSchema);
+  return schema_of(memory);
+}
+
+/// An empty file that is there at the end of the scope and was not at its beginning is removed.
+class NoNewEmptyFile {
+ public:
+  explicit NoNewEmptyFile(fs::path file) : file_(std::move(file)), was_(fs::exists(file_, error_)) {}
+  NoNewEmptyFile(const NoNewEmptyFile&) = delete;
+  NoNewEmptyFile& operator=(const NoNewEmptyFile&) = delete;
+  ~NoNewEmptyFile() {
+    if (!was_ && fs::file_size(file_, error_) == 0 && !error_) fs::remove(file_, error_);
+  }
+
+ private:
+  std::error_code error_;
+  fs::path file_;
+  bool was_;
+};
+
+/// Refuses one that is damaged or not made as a store is. Leaves it, and what is beside it, as it was.
+const fs::path& whole(const fs::path& file) {
+  const auto damaged = [&](std::string_view why) {
+    return UsageError(fmt::format("{}: damaged ({}); nothing was changed; move it away to begin anew", file.string(),
+                                  why.substr(0, why.find('\n'))));
+  };
+  const NoNewEmptyFile log(file.string() + "-wal");
+  Database database(file);
+  database.checkpoint_when_closing(false);
+  database.lock();
+  try {
+    if (const std::string found = database.text_of("PRAGMA integrity_check(1)"); found != "ok") throw damaged(found);
+    if (schema_of(database) != own_schema()) throw damaged("other tables than a store's");
+  } catch (const UsageError&) {
+    throw;
+  } catch (const EnvironmentError&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // a schema that SQLite itself cannot make out
+    throw damaged(error.what());
+  }
   return file;
 }
 
@@ -112,15 +179,10 @@ void sync(const fs::path& path, int flags) {
 
 }  // namespace
 
-Store::Store(const fs::path& file) : database_(made(file)) {
-  database_.checkpoint_when_closing(false);  // until it is known to be whole
+Store::Store(const fs::path& file) : database_(whole(made(file))) {
   database_.lock();
-  if (const std::string found = database_.text_of("PRAGMA integrity_check(1)"); found != "ok")
-    throw UsageError(fmt::format("{}: damaged ({}); nothing was changed; move it away to begin anew", file.string(),
-                                 found.substr(0, found.find('\n'))));
   database_.text_of(fmt::format("PRAGMA journal_mode={}", journal_mode_in(file.parent_path())));
   database_.run("PRAGMA synchronous=FULL");
-  database_.checkpoint_when_closing(true);
   find_.emplace(database_, std::string(kSelect) + "AND stage = ? AND subject = ?");
   put_.emplace(database_, kPut);
 }
@@ -131,10 +193,17 @@ std::optional<fs::path> Store::set_aside() {
   const fs::path copy = previous.string() + ".tmp";
   std::error_code error;
   fs::remove(copy, error);
-  Statement(database_, "VACUUM INTO ?").bind(copy.string()).step();
-  sync(copy, O_RDONLY);
-  fs::rename(copy, previous, error);
-  if (error) throw EnvironmentError(fmt::format("{}: cannot be written: {}", previous.string(), error.message()));
+  try {
+    if (fs::is_directory(previous, error))
+      throw EnvironmentError(fmt::format("{}: cannot be written: it is a folder", previous.string()));
+    Statement(database_, "VACUUM INTO ?").bind(copy.string()).step();
+    sync(copy, O_RDONLY);
+    fs::rename(copy, previous, error);
+    if (error) throw EnvironmentError(fmt::format("{}: cannot be written: {}", previous.string(), error.message()));
+  } catch (...) {
+    fs::remove(copy, error);
+    throw;
+  }
   sync(previous.parent_path().empty() ? "." : previous.parent_path(), O_RDONLY | O_DIRECTORY);
   Transaction transaction(database_);
   database_.run("DELETE FROM records; DELETE FROM facts");
