@@ -121,9 +121,9 @@ TEST(Result, RandomResultsSurviveTheRoundTrip) {
     for (VariantRecord& variant : record.variants) {
       variant.outcome = static_cast<Outcome>(random.below(10));
       variant.registers = static_cast<int>(random.below(256));
-      variant.occupancy = number();
+      variant.occupancy = std::ldexp(static_cast<double>(random.next() >> 11), -53);
       variant.log = std::string(random.below(50), static_cast<char>(random.below(128)));
-      if (variant.time) variant.time->samples.assign(random.below(20), number());
+      if (variant.time) variant.time->samples.assign(random.below(20), number() + 0x1p-160);
       if (random.below(4) == 0) variant.errors.reset();
     }
     if (random.below(4) == 0) record.variants.pop_back();
@@ -136,6 +136,14 @@ TEST(Result, RandomResultsSurviveTheRoundTrip) {
 std::string with(const std::string& pointer, const Json& value) {
   Json json = Json::parse(to_json(measured_result()));
   json[Json::json_pointer(pointer)] = value;
+  return json.dump();
+}
+/// With the list's first element once more at its end.
+std::string twice(const std::string& list) {
+  Json json = Json::parse(to_json(measured_result()));
+  Json& elements = json[Json::json_pointer(list)];
+  const Json first = elements[0];
+  elements.push_back(first);
   return json.dump();
 }
 std::string without(const std::string& parent, const std::string& key) {
@@ -191,6 +199,34 @@ TEST(Result, RefusesWhatIsNoResultInOneLine) {
            Row{with(variant + "/time_ms/samples", 1), "variants[0].time_ms.samples"},
            Row{with(variant + "/time_ms", Json::array()), "variants[0].time_ms"},
            Row{with(variant + "/errors/row", Json::object()), "variants[0].errors.row"},
+           // Numbers that no measurement gives.
+           Row{with("/environment/sm_count", 0), "$.environment.sm_count: 0 is not allowed"},
+           Row{with("/environment/device/sm_count", 0), "$.environment.device.sm_count: 0 is not allowed"},
+           Row{with("/environment/device/memory_gbps", -1), "$.environment.device.memory_gbps"},
+           Row{with("/search_seconds", -1), "$.search_seconds"},
+           Row{with(variant + "/time_ms/median", -1), "variants[0].time_ms.median: -1 is not allowed"},
+           Row{with(variant + "/time_ms/median", 0), "variants[0].time_ms.median"},
+           Row{with(variant + "/time_ms/median", nullptr), "variants[0].time_ms.median: null is not allowed"},
+           Row{with(variant + "/time_ms/median", 9.5), "variants[0].time_ms.median"},
+           Row{with(variant + "/time_ms/low", 10), "variants[0].time_ms.low: 10 is not allowed"},
+           Row{with(variant + "/time_ms/low", -1), "variants[0].time_ms.low"},
+           Row{with(variant + "/time_ms/samples/1", nullptr), "variants[0].time_ms.samples[1]"},
+           Row{with(variant + "/time_ms/samples/1", -1), "variants[0].time_ms.samples[1]"},
+           Row{with(variant + "/other_regimes/0/median", 0), "variants[0].other_regimes[0].median"},
+           Row{with(variant + "/time_ms", nullptr), "$.problems[0].classes[0].best"},
+           Row{with(variant + "/occupancy", 5), "variants[0].occupancy"},
+           Row{with(variant + "/compile_ms", -1), "variants[0].compile_ms"},
+           Row{with("/problems/0/classes/0/baselines/0/time_ms/median", -1), "baselines[0].time_ms.median"},
+           Row{with("/problems/0/classes/0/ratios/0/ratio", -1), "ratios[0].ratio: -1 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/0/ratio", 0), "ratios[0].ratio"},
+           Row{with("/problems/0/classes/0/ratios/0/ratio", nullptr), "ratios[0].ratio"},
+           Row{with("/problems/0/classes/0/ratios/0/low", 2), "ratios[0].low: 2 is not allowed"},
+           Row{with("/problems/0/classes/0/best_again/time_ms/median", 0), "best_again.time_ms.median"},
+           Row{with("/problems/0/classes/0/search_account/wall_s", -1), "search_account.wall_s"},
+           // One thing, twice.
+           Row{twice("/problems/0/classes/0/variants"), "$.problems[0].classes[0].variants[3].id"},
+           Row{twice("/problems/0/classes"), "$.problems[0].classes[1].class"},
+           Row{twice("/problems"), "$.problems[1].name"},
            Row{without(variant, "id"), "lacks the key 'id'"},
            Row{offline.dump(), "'best' cannot stand in a result that was not measured"},
        }) {

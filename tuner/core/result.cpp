@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "tuner/core/failure.h"
 #include "tuner/core/file.h"
@@ -23,6 +24,8 @@ class Writer {
     json_[key] = encode(value);
   }
   void operator()(const char* key, double value, double /*null_means*/) { json_[key] = encode(value); }
+  void known(const char* key, double value) { json_[key] = encode(value); }
+  void any(const char* key, double value) { json_[key] = encode(value); }
   template <class T>
   void extra(const char* key, const T& value) {
     if (!(value == T{})) json_[key] = encode(value);
@@ -106,6 +109,34 @@ class Writer {
   bool measured_;
 };
 
+/// Key and value that tell one record of a list from the others.
+std::pair<const char*, std::string> name_in_file(const VariantRecord& variant) { return {"id", variant.id}; }
+std::pair<const char*, std::string> name_in_file(const ClassRecord& record) {
+  return {"class", std::string(to_string(record.accuracy))};
+}
+std::pair<const char*, std::string> name_in_file(const ProblemRecord& problem) { return {"name", problem.name}; }
+
+/// Numbers that no measurement gives.
+void require_ordered(const Node& node, double low, double high) {
+  if (!(low <= high)) node.at("low").refuse("a number that is not above 'high'");
+}
+void require_possible(const Node& node, const Interval& interval) {
+  require_ordered(node, interval.low, interval.high);
+  if (interval.median < interval.low || interval.median > interval.high)
+    node.at("median").refuse("a number from 'low' to 'high'");
+}
+void require_possible(const Node& node, const RatioRecord& ratio) { require_ordered(node, ratio.low, ratio.high); }
+void require_possible(const Node& node, const EnergyRecord& energy) {
+  require_ordered(node, energy.mj.low, energy.mj.high);
+}
+void require_possible(const Node& node, const TimeRecord& time) {
+  require_possible(node, time.ms);
+  for (const Node& sample : node.at("samples").elements()) sample.positive();
+}
+void require_possible(const Node& node, const VariantRecord& variant) {
+  if (variant.occupancy > 1) node.at("occupancy").refuse("a number from 0 to 1");
+}
+
 class Reader {
  public:
   Reader(const Node& node, bool measured) : node_(node), measured_(measured) {}
@@ -115,6 +146,8 @@ class Reader {
     decode(node_.at(key), value);
   }
   void operator()(const char* key, double& value, double null_means) { decode(node_.at(key), value, null_means); }
+  void known(const char* key, double& value) { value = node_.at(key).positive(); }
+  void any(const char* key, double& value) { value = node_.at(key).number(); }
   template <class T>
   void operator()(const char* key, std::optional<T>& value) {
     extra(key, value);
@@ -174,7 +207,7 @@ class Reader {
   void decode(const Node& node, std::string& value) const { value = node.string(); }
   void decode(const Node& node, bool& value) const { value = node.boolean(); }
   void decode(const Node& node, double& value, double null_means = std::numeric_limits<double>::quiet_NaN()) const {
-    value = node.json().is_null() ? null_means : node.number();
+    value = node.json().is_null() ? null_means : node.number(0);
   }
   void decode(const Node& node, Accuracy& value) const {
     std::vector<std::string> names;
@@ -201,6 +234,12 @@ class Reader {
     const auto elements = node.elements();
     values.resize(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) decode(elements[i], values[i]);
+    if constexpr (requires { name_in_file(values[0]); }) {
+      std::set<std::string> names;
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        if (const auto [key, name] = name_in_file(values[i]); !names.insert(name).second)
+          elements[i].at(key).refuse("each value once");
+    }
   }
   template <class T>
   void decode(const Node& node, std::optional<T>& value) const {
@@ -215,6 +254,7 @@ class Reader {
       node.expect_object();
       Reader inner(node, measured_);
       visit(inner, value);
+      if constexpr (requires { require_possible(node, value); }) require_possible(node, value);
     }
   }
 
@@ -222,15 +262,28 @@ class Reader {
   bool measured_;
 };
 
-/// `best` names a variant or a baseline's route of its class.
-bool names_something(const ClassRecord& record) {
-  for (const VariantRecord& variant : record.variants) {
-    if (variant.id == record.best) return true;
+/// What `best` names: a variant or a baseline's route of its class, timed. Nothing is named where nothing was valid.
+void require_best(const Node& node, const ClassRecord& record) {
+  if (record.best.empty()) return;
+  const auto timed = [&](const auto& named) {
+    if (!named.time) node.at("best").refuse("a variant or a route that has times");
+  };
+  for (const VariantRecord& variant : record.variants)
+    if (variant.id == record.best) return timed(variant);
+  for (const BaselineRecord& baseline : record.baselines)
+    if (!baseline.not_comparable && record.best == baseline.name + ": " + baseline.route) return timed(baseline);
+  node.at("best").fail(fmt::format("{} is neither a variant nor a baseline of this class", excerpt(record.best)));
+}
+
+void require_comparable(const Node& node, const ClassRecord& record) {
+  for (std::size_t i = 0; i < record.baselines.size(); ++i) {
+    const BaselineRecord& baseline = record.baselines[i];
+    if (baseline.not_comparable && baseline.best_of_its_name)
+      node.at("baselines")
+          .elements()[i]
+          .fail(fmt::format("{} cannot be the best of {}: it is not comparable", excerpt(baseline.route),
+                            excerpt(baseline.name)));
   }
-  for (const BaselineRecord& baseline : record.baselines) {
-    if (!baseline.not_comparable && record.best == baseline.name + ": " + baseline.route) return true;
-  }
-  return record.best.empty();
 }
 
 }  // namespace
@@ -249,19 +302,17 @@ RunResult read_result(const std::filesystem::path& path) {
   RunResult result;
   Reader reader(root, false);
   visit(reader, result);
-  for (const ProblemRecord& problem : result.problems) {
-    for (const ClassRecord& record : problem.classes) {
-      for (const BaselineRecord& baseline : record.baselines)
-        if (baseline.not_comparable && baseline.best_of_its_name)
-          root.at("problems")
-              .fail(fmt::format("{} cannot be the best of {}: it is not comparable", excerpt(baseline.route),
-                                excerpt(baseline.name)));
-      if (!names_something(record))
-        root.at("problems")
-            .fail(fmt::format("best of {} {} is {}, which is neither a variant nor a baseline of it",
-                              excerpt(problem.name), to_string(record.accuracy), excerpt(record.best)));
+  const auto problems = root.at("problems").elements();
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const auto classes = problems[i].at("classes").elements();
+    for (std::size_t j = 0; j < classes.size(); ++j) {
+      require_comparable(classes[j], result.problems[i].classes[j]);
+      require_best(classes[j], result.problems[i].classes[j]);
     }
   }
+  if (!problems.empty())
+    for (const Node& node : {root.at("environment"), root.at("environment").at("device")})
+      node.at("sm_count").integer(1);
   return result;
 }
 

@@ -1,5 +1,7 @@
 // The fields of a result file, once: result.cpp writes and reads by the same visits. A visitor offers
-//   v(key, member)            a key that must be there
+//   v(key, member)            a key that must be there; a number is not negative, null where it is unknown
+//   v.known(key, number)      above 0
+//   v.any(key, number)        negative, too
 //   v.extra(key, member)      left out when empty or zero
 //   v.timed(key, member)      only where something was measured
 //   v.timed_extra(key, member)  the same, left out when empty
@@ -34,13 +36,14 @@ void visit_interval(V& v, auto& low, auto& high) {
 
 template <class V>
 void visit(V& v, Of<Interval> auto& interval) {
-  v("median", interval.median);
+  v.known("median", interval.median);
   visit_interval(v, interval.low, interval.high);
 }
 
 template <class V>
 void visit(V& v, Of<EnergyRecord> auto& energy) {
-  visit(v, energy.mj);
+  v("median", energy.mj.median);
+  visit_interval(v, energy.mj.low, energy.mj.high);
   v("samples", energy.samples);
 }
 
@@ -100,7 +103,7 @@ void visit(V& v, Of<BaselineRecord> auto& baseline) {
 template <class V>
 void visit(V& v, Of<RatioRecord> auto& ratio) {
   v("baseline", ratio.baseline);
-  v("ratio", ratio.ratio);
+  v.known("ratio", ratio.ratio);
   visit_interval(v, ratio.low, ratio.high);
   v.extra("regime", ratio.regime);
   v.extra("quantity", ratio.quantity);
@@ -131,7 +134,7 @@ void visit(V& v, Of<SearchAccount> auto& account) {
   v("measure_s", account.measure);
   v("idle_s", account.idle);
   v("store_s", account.store);
-  v("other_s", account.other);
+  v.any("other_s", account.other);  // the rest of a sum of rounded parts
   v("compile_cpu_s", account.compile_cpu);
   v("jobs", account.jobs);
   v.derived("bound_s", [&] { return account.bound(); });
