@@ -110,6 +110,59 @@ TEST_F(Resume, AfterAKillDoesOnlyWhatWasNotDone) {
   EXPECT_EQ(ids_of(result()).size(), 8u);
 }
 
+TEST_F(Resume, InterruptedStillHasAllThatTheStoreKnows) {
+  ASSERT_EQ(run({"--family", "direct"}).code, 0);
+  const std::string whole = TemporaryFolder::content_of(file("result.json"));
+  const auto first = ids_of(result(), 0), second = ids_of(result(), 1);
+  ASSERT_EQ(first.size(), 4u);
+  edit("DELETE FROM records WHERE stage = 'variant' AND subject = '" + first[1] +
+       "' AND problem LIKE '%\"length\":200%'");
+  ASSERT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 15u) << "of 8 variants and their proofs";
+  for (const bool standing : {true, false}) {  // the result that has it all, or none, as after a kill
+    if (!standing) fs::remove(file("result.json"));
+    TemporaryFolder cache;
+    ProgramOptions cold;
+    cold.cache = cache.path();
+    ChildProgram program({"--config", data_file("tiny.json"), "--device", "offline", "--out", folder_.path(),
+                          "--family", "direct", "--jobs", "1", "--verbose", "--resume"},
+                         cold);
+    ASSERT_TRUE(eventually(100, [&] { return program.err().find("(from the store)") != std::string::npos; }));
+    kill(program.pid(), SIGINT);  // while the one that is missing compiles
+    const Ended ended = program.wait(30);
+    EXPECT_EQ(ended.code, 130) << ended.err;
+    EXPECT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 15u);
+    if (standing) {
+      EXPECT_EQ(TemporaryFolder::content_of(file("result.json")), whole);
+      EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));
+      continue;
+    }
+    EXPECT_THAT(ended.err, HasSubstr("everything measured so far is in the result"));
+    EXPECT_TRUE(result().interrupted);
+    EXPECT_EQ(ids_of(result(), 0), (std::vector<std::string>{first[0], first[2], first[3]}));
+    EXPECT_EQ(ids_of(result(), 1), second) << "it never got so far";
+    for (const std::size_t problem : {0, 1})
+      for (const VariantRecord& variant : result().problems[problem].classes[0].variants)
+        EXPECT_EQ(variant.outcome, Outcome::ok) << variant.reason;
+  }
+}
+
+TEST_F(Resume, NotAskedForAndInterruptedAtOnceLeavesTheResult) {
+  ASSERT_EQ(run({"--family", "direct"}).code, 0);
+  const std::string whole = TemporaryFolder::content_of(file("result.json"));
+  TemporaryFolder cache;
+  ProgramOptions cold;
+  cold.cache = cache.path();
+  ChildProgram program(
+      {"--config", data_file("tiny.json"), "--device", "offline", "--out", folder_.path(), "--jobs", "1"}, cold);
+  ASSERT_TRUE(eventually(100, [&] { return program.err().find("valid configurations") != std::string::npos; }));
+  kill(program.pid(), SIGINT);
+  const Ended ended = program.wait(30);
+  EXPECT_EQ(ended.code, 130) << ended.err;
+  EXPECT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 0u);
+  EXPECT_EQ(TemporaryFolder::content_of(file("result.json")), whole);
+  EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));
+}
+
 TEST_F(Resume, NotAskedForBeginsAnewAndKeepsTheEarlierRecordsAside) {
   ASSERT_EQ(run({"--budget", "2evals"}).code, 0);
   const auto rows = StoreCopy(file("store.sqlite")).rows();
@@ -191,6 +244,15 @@ TEST_F(Resume, RecordsOfAnotherDeviceAreDoneAgainAndNotRelabelled) {
   const StoreCopy copy(file("store.sqlite"));
   EXPECT_EQ(copy.text_of("SELECT COUNT(*) FROM records WHERE gpu = '" + gpu + "'"), std::to_string(rows.size()));
   EXPECT_EQ(copy.text_of("SELECT COUNT(*) FROM records WHERE stage = 'variant' AND elapsed > 0"), "8");
+}
+
+TEST_F(Resume, AStartThatIsNoTimeIsNotTakenOver) {
+  ASSERT_EQ(run({"--budget", "1evals"}).code, 0);
+  const std::string started = result().started;
+  edit("UPDATE facts SET value = x'ff410a3c' WHERE name = 'started'");
+  ASSERT_EQ(resume({"--budget", "1evals"}).code, 0);
+  EXPECT_EQ(result().started.size(), started.size());
+  EXPECT_EQ(result().started.substr(0, 2), "20");
 }
 
 TEST_F(Resume, RecordsThatCannotBeReadAreDoneAgain) {

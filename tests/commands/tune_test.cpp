@@ -217,6 +217,17 @@ TEST(Tune, ABudgetOfEvaluationsCoversTheWholeRun) {
   }
 }
 
+TEST(Tune, ABudgetMayBeAsLargeAsANumberCanBe) {
+  TemporaryFolder folder;
+  ASSERT_EQ(run_tiny(folder.path(), {"--budget", "9223372036854775807evals", "--family", "direct"}).code, 0);
+  const Json result = read_json(folder.path() / "tiny/result.json");
+  for (const std::size_t problem : {0, 1}) {
+    const Json& record = result["problems"][problem]["classes"][0];
+    EXPECT_EQ(record["variants"].size(), 8u);
+    EXPECT_EQ(record["space_size"], 8);
+  }
+}
+
 TEST(Tune, ProblemFamilyAndClassNarrowTheRun) {
   TemporaryFolder folder;
   const Ended ended =
@@ -264,6 +275,56 @@ TEST(Tune, QuietIsSilentOnStandardErrorAndVerboseNamesEachVariant) {
   EXPECT_THAT(quiet.out, HasSubstr("No GPU: nothing was timed."));
   const Ended verbose = run_tiny(folder.path(), {"--verbose", "--budget", "1evals"});
   EXPECT_THAT(verbose.err, HasSubstr("  " + ids_in(folder.path()).front()));
+}
+
+/// A C++ compiler that does `instead` where it is asked for a trial of the sanitizer.
+ProgramOptions compiler_without(const std::string& instead, const TemporaryFolder& folder) {
+  const fs::path compiler = folder.write(
+      "compiler", "#!/bin/bash\nif [[ \"$*\" == *trial.cpp* ]]; then " + instead + "; fi\nexec c++ \"$@\"\n");
+  fs::permissions(compiler, fs::perms::owner_all);
+  ProgramOptions options;
+  options.variables["CXX"] = compiler.string();
+  return options;
+}
+
+TEST(Tune, ProofsWithoutTheSanitizerAreSaidToBe) {
+  for (const auto& [instead, words] :
+       {std::pair("exit 1", " has no AddressSanitizer: Host execution ran without it"),
+        std::pair("kill -9 $$", " died of signal 9 (Killed) when asked for AddressSanitizer")}) {
+    TemporaryFolder folder;
+    const ProgramOptions options = compiler_without(instead, folder);
+    const Ended ended =
+        run_tiny(folder.path(), {"--budget", "1evals", "--problem", "same-rate", "--family", "direct"}, options);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    EXPECT_THAT(ended.err, testing::AllOf(HasSubstr("warning: "), HasSubstr(words)));
+    const Json result = read_json(folder.path() / "tiny/result.json");
+    EXPECT_THAT(result["environment"]["warnings"].dump(), HasSubstr(words));
+    EXPECT_EQ(result["problems"][0]["classes"][0]["variants"][0]["outcome"], "ok");
+  }
+  TemporaryFolder folder;
+  const std::string once = "[[ -e " + (folder.path() / "was").string() + " ]] || { touch " +
+                           (folder.path() / "was").string() + "; kill -9 $$; }";
+  const Ended ended =
+      run_tiny(folder.path(), {"--budget", "1evals", "--problem", "same-rate"}, compiler_without(once, folder));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(fs::exists(folder.path() / "was"));
+  EXPECT_THAT(ended.err, testing::Not(HasSubstr("AddressSanitizer"))) << "it was asked again";
+}
+
+TEST(Tune, ACacheThatCannotBeWrittenIsAWarning) {
+  TemporaryFolder folder, cache;
+  for (const std::string kind : {"cubins", "hosts"}) cache.write("tuner/" + kind + "/objects", "no folder");
+  ProgramOptions options;
+  options.cache = cache.path();
+  const Ended ended = run_tiny(folder.path(), {"--budget", "2evals", "--problem", "same-rate"}, options);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const Json result = read_json(folder.path() / "tiny/result.json");
+  ASSERT_EQ(result["environment"]["warnings"].size(), 2u) << result["environment"]["warnings"];
+  for (const Json& warning : result["environment"]["warnings"]) {
+    EXPECT_THAT(warning.get<std::string>(), HasSubstr("cache of compiled kernels cannot be written"));
+    EXPECT_THAT(ended.err, HasSubstr("warning: " + warning.get<std::string>()));
+  }
+  for (const Json& variant : result["problems"][0]["classes"][0]["variants"]) EXPECT_EQ(variant["outcome"], "ok");
 }
 
 TEST(Tune, WithoutACompilerTheShortlistStaysUnproven) {

@@ -26,7 +26,7 @@ std::string library_key(const ClassTask& task, const std::string& name) {
 std::vector<BaselineRecord> routes_of(ClassTask& task, const std::string& name) {
   const std::string key = library_key(task, name);
   if (auto known = task.records.baseline(name, key)) return std::move(*known);
-  if (!task.load()) return {};
+  if (task.stopped() || !task.load()) return {};
   auto routes = task.session.target.worker->baseline(name, task.session.config.cudnn, search_options(task.measure));
   if (!task.stopped()) task.records.keep_baseline(name, key, routes);
   return routes;
@@ -47,8 +47,7 @@ BaselineRecord* best_route(std::vector<BaselineRecord>& routes, const std::strin
 
 void measure_baselines(ClassTask& task) {
   for (const std::string& name : task.session.config.baselines) {
-    if (task.stopped()) return;
-    task.session.progress.note(fmt::format("{}: baseline {}", task.label(), name));
+    if (!task.stopped()) task.session.progress.note(fmt::format("{}: baseline {}", task.label(), name));
     auto routes = routes_of(task, name);
     if (BaselineRecord* best = best_route(routes, task.objective())) best->best_of_its_name = true;
     for (BaselineRecord& route : routes) {
@@ -109,7 +108,7 @@ bool undo_cuts(ClassTask& task, ClassSearch& search, const ClassRecord& before,
 }
 
 void run_off(ClassTask& task, ClassSearch& search) {
-  while (!task.stopped()) {
+  while (true) {
     auto ranked = search.ranking(Outcome::ok);
     std::vector<double> objectives;
     for (const ClassSearch::Kept* kept : ranked) objectives.push_back(kept->objective);
@@ -119,6 +118,7 @@ void run_off(ClassTask& task, ClassSearch& search) {
       task.result = with_finals(task.result, std::move(*known));
       return;
     }
+    if (task.stopped()) return;
     if (!std::all_of(ranked.begin(), ranked.end(), [&](auto* kept) { return search.have_unit(*kept); })) {
       if (!task.stopped()) search.evaluate_again(search.undone_cuts());
       continue;
@@ -188,8 +188,8 @@ void prove_shortlist(ClassTask& task, ClassSearch& search) {
 void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allowance) {
   search.start(allowance);
   measure_baselines(task);
-  if (!task.stopped()) search.run();
-  if (!task.stopped()) run_off(task, search);
+  search.run();
+  run_off(task, search);
 }
 
 void tune_offline(ClassTask& task, ClassSearch& search, const Allowance& allowance) {

@@ -10,6 +10,12 @@
 #include "tuner/model/model.h"
 
 namespace tuner {
+namespace {
+
+/// A search that is stopped goes on with what the store knows until so many candidates in a row are not in it.
+constexpr std::size_t kMostUnknown = 32;
+
+}  // namespace
 
 ClassSearch::ClassSearch(ClassTask& task)
     : task_(task), candidates_(task.session.config, task.context, task.result.rejections) {
@@ -45,11 +51,21 @@ void ClassSearch::run() {
   const auto pause = Clock::now() - paused_;
   start_ += pause;
   for (Pending& pending : pipeline_) pending.started += pause;
-  while (!task_.stopped()) {
+  std::size_t unknown = 0;  // one after the other, once stopped
+  while (true) {
     fill();
     if (pipeline_.empty()) break;
     drop_undone_cut(pipeline_.front());
-    if (!pipeline_.front().stored && seconds_ && searched() > *seconds_) break;
+    if (pipeline_.front().stored) {
+      unknown = 0;
+    } else if (task_.stopped()) {
+      if (++unknown > kMostUnknown) break;
+      strategy_->abandon(pipeline_.front().proposal);
+      pipeline_.pop_front();
+      continue;
+    } else if (seconds_ && searched() > *seconds_) {
+      break;
+    }
     if (!ready(pipeline_.front())) continue;  // the wait ended by a signal or the budget
     Pending next = std::move(pipeline_.front());
     pipeline_.pop_front();
@@ -78,7 +94,7 @@ ClassSearch::Pending ClassSearch::begin(const Proposal& proposal) {
   pending.stored = task_.records.variant(id_of(pending.variant), pending.key);
   if (pending.stored)
     start_ += Clock::now() - started;  // looking it up is no search
-  else
+  else if (!task_.stopped())
     pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
   return pending;
 }
@@ -88,7 +104,7 @@ void ClassSearch::drop_undone_cut(Pending& pending) {
   if (!pending.stored || holds_against(*pending.stored, best_, task_.session.config.measure.cut_factor)) return;
   task_.records.was_stale("cut against a faster one that is gone");
   pending.stored.reset();
-  pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
+  if (!task_.stopped()) pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
 }
 
 bool ClassSearch::ready(const Pending& pending) {

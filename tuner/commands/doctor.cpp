@@ -71,6 +71,8 @@ int doctor(const Settings& settings) {
   line(prover.available(), "C++ compiler",
        prover.available() ? prover.compiler().identity()
                           : "none (c++, g++, clang++ or CXX): Host execution cannot prove variants");
+  if (prover.available())
+    for (const std::string& warning : prover.compiler().warnings()) line(false, "C++ compiler", warning);
   for (const std::string_view name : baseline_names()) {
     const auto version = find_baseline(name)->version();
     line(bool(version), std::string(name), version ? *version : version.failure().reason);

@@ -140,6 +140,7 @@ Evaluation run_alone(const Found& found, const BuildContext& context, Target& ta
   }
   HostProver prover(settings, job_count(0), 1);
   if (!prover.available()) return failed_evaluation({Outcome::unproven, "no GPU and no C++ compiler", {}});
+  for (const std::string& warning : prover.compiler().warnings()) fmt::print(stderr, "warning: {}\n", warning);
   std::vector<HostProver::Proof> proofs;
   prover.prove(context, {found.variant->variant},
                [&](std::size_t, const HostProver::Proof& proof) { proofs.push_back(proof); });

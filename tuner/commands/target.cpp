@@ -15,8 +15,9 @@ namespace {
 constexpr const char* kDefaultProfile = "h200";
 
 /// The profile that a machine without a GPU stands in for.
-DeviceFacts offline_facts(const DeviceChoice& choice, const std::string& profile, const std::string& target) {
-  if (!choice.profile.empty()) return read_profile(choice.profile);
+DeviceFacts offline_facts(const TargetOptions& options) {
+  const std::string &profile = options.profile, &target = options.target;
+  if (!options.device.profile.empty()) return read_profile(options.device.profile);
   if (!profile.empty()) {
     DeviceFacts facts = read_profile(profile);
     if (!target.empty()) facts.arch = target;
@@ -25,8 +26,8 @@ DeviceFacts offline_facts(const DeviceChoice& choice, const std::string& profile
   if (!target.empty()) {
     for (const std::string& name : profile_names())
       if (const DeviceFacts facts = read_profile(name); facts.arch == target) return facts;
-    throw UsageError(
-        fmt::format("device.target {}: no profile of configs/devices has this arch; give device.profile", target));
+    throw UsageError(fmt::format("{}target {}: no profile of configs/devices has this arch; give a profile",
+                                 options.config.empty() ? "" : options.config + ": $.device.target: ", target));
   }
   return read_profile(kDefaultProfile);
 }
@@ -100,7 +101,7 @@ Target open_target(const TargetOptions& options, const Settings& settings) {
                            compile_support(*opened.nvrtc, baseline_unit(), "baselines'"),
                            compile_support(*opened.nvrtc, measure_unit(), "timing"));
   } else {
-    opened.environment.device = offline_facts(choice, options.profile, options.target);
+    opened.environment.device = offline_facts(options);
     opened.nvrtc = nvrtc_for(opened.environment.device.arch, options, settings);
   }
   opened.environment.nvrtc = opened.nvrtc->identity();

@@ -30,7 +30,8 @@ struct TargetOptions {
   std::string profile = {}, target = {};  // the config's, for a machine without a GPU
   int jobs = 1;
   CompileConfig compile = {};
-  bool diagnose = false;  // what is blamed on a GPU runs under compute-sanitizer once more
+  std::string config = {};  // the file that `profile` and `target` are from, for messages
+  bool diagnose = false;    // what is blamed on a GPU runs under compute-sanitizer once more
 };
 
 /// Opens what `options.device` names. On a GPU the support units are compiled and handed to the worker. Throws

@@ -10,6 +10,7 @@
 #include "tuner/commands/class_run.h"
 #include "tuner/commands/command_line.h"
 #include "tuner/commands/interrupt.h"
+#include "tuner/commands/result_file.h"
 #include "tuner/commands/version.h"
 #include "tuner/commands/vocabulary.h"
 #include "tuner/core/file.h"
@@ -103,10 +104,11 @@ Allowance share(const Config& config, double searched_seconds, std::int64_t eval
   const auto pairs = static_cast<double>(pairs_left);
   if (config.search.budget_seconds)
     allowance.seconds = std::max(0.0, *config.search.budget_seconds - searched_seconds) / pairs;
-  if (config.search.budget_evaluations)
-    allowance.evaluations = std::max<std::int64_t>(
-        0, (*config.search.budget_evaluations - evaluated + static_cast<std::int64_t>(pairs_left) - 1) /
-               static_cast<std::int64_t>(pairs_left));
+  if (config.search.budget_evaluations) {
+    const std::int64_t left = std::max<std::int64_t>(0, *config.search.budget_evaluations - evaluated);
+    const auto divisor = static_cast<std::int64_t>(pairs_left);
+    allowance.evaluations = left / divisor + (left % divisor != 0 ? 1 : 0);  // left + divisor may not be a number
+  }
   return allowance;
 }
 
@@ -180,6 +182,30 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
   for (const std::string& warning : warnings) progress.note("warning: " + warning);
 }
 
+/// What the compilers have had to say since the last time, once each.
+void note_warnings(const Session& session, RunResult& result) {
+  std::vector<std::string> said = session.target.nvrtc->warnings();
+  if (session.prover)
+    for (std::string& warning : session.prover->compiler().warnings()) said.push_back(std::move(warning));
+  std::vector<std::string>& known = result.environment.warnings;
+  for (const std::string& warning : said) {
+    if (std::find(known.begin(), known.end(), warning) != known.end()) continue;
+    session.progress.note("warning: " + warning);
+    known.push_back(warning);
+  }
+}
+
+/// Runs `save`. Where that fails, the reason for which the run ended comes first, and what can be done.
+template <class Save>
+void saving(const Session& session, const Save& save) {
+  try {
+    save();
+  } catch (const EnvironmentError& error) {
+    if (!session.lost.empty()) throw EnvironmentError(fmt::format("{}; {}", session.lost, error.what()));
+    throw EnvironmentError(fmt::format("{}; the store has every record, --resume goes on with it", error.what()));
+  }
+}
+
 /// Begins anew or goes on. What a new run finds is kept aside, not thrown away.
 void begin(Store& store, bool resume, Progress& progress, RunResult& result) {
   if (!resume) {
@@ -190,7 +216,9 @@ void begin(Store& store, bool resume, Progress& progress, RunResult& result) {
     progress.note(fmt::format("Resuming: the store holds {} records", size));
   }
   store.set_fact("started", result.started);
-  result.started = store.fact("started");
+  const std::string first = store.fact("started");
+  const bool a_time = first.size() == result.started.size() && first.find_first_not_of("0123456789-:TZ") == first.npos;
+  if (a_time) result.started = first;
 }
 
 }  // namespace
@@ -207,11 +235,18 @@ int tune(const TuneOptions& options, const Settings& settings) {
   // One that is there is opened first: if it is in use or unfit, nothing else is begun.
   std::optional<Store> store;
   if (std::filesystem::exists(file)) store.emplace(file);
-  Target target = open_target(
-      {options.device, config.device_profile, config.device_target, jobs, config.compile, options.diagnose}, settings);
+  Target target = open_target({.device = options.device,
+                               .profile = config.device_profile,
+                               .target = config.device_target,
+                               .jobs = jobs,
+                               .compile = config.compile,
+                               .config = options.config.string(),
+                               .diagnose = options.diagnose},
+                              settings);
   require_energy_counter(config, target);
   require_writable(folder);
   if (!store) store.emplace(file);
+  ResultFile results(folder, *store, options.resume);
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed, limits_of(config.compile));
   Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, *store, jobs};
@@ -222,30 +257,36 @@ int tune(const TuneOptions& options, const Settings& settings) {
                                     [](const NamedProblem& named) { return named.problem.batch > 0; });
   std::size_t pairs_left = static_cast<std::size_t>(filled) * config.classes.size();  // that have something to search
   say_what_comes(progress, config, target, config.problems.size() * config.classes.size(), result.environment.warnings);
-  std::int64_t evaluated = 0, written = 0;  // records in the store at the last writing of the result
+  note_warnings(session, result);
+  std::int64_t evaluated = 0;
+  const auto stopped = [&] { return interrupt_signal() != 0 || !session.lost.empty(); };
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
-      if (interrupt_signal() != 0 || !session.lost.empty()) break;
+      if (stopped() && !options.resume) break;  // a resumed run still takes over what the store knows
       const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left);
       if (problem.problem.batch > 0) --pairs_left;
       result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
       result.search_seconds = session.searched_seconds;
       result.interrupted = interrupt_signal() != 0;
-      // Each pair's numbers are safe before the next begins; what is only taken over does not replace a fuller file.
-      if (std::exchange(written, store->puts()) != store->puts()) write_result(result, folder);
+      note_warnings(session, result);
+      if (!stopped()) saving(session, [&] { results.keep(result); });  // safe before the next pair begins
     }
   }
   if (options.resume) progress.note(in_words(session.taken_over));
   result.interrupted = interrupt_signal() != 0;
-  const auto [result_path, best_path] = write_result(result, folder);
+  bool saved = false;
+  saving(session, [&] { saved = results.keep_last(result, !stopped()); });
 
-  fmt::print("{}\nResult: {}\nBest:   {}\n", report_table({result}, settings.color), result_path.string(),
-             best_path.string());
+  fmt::print("{}", report_table({result}, settings.color));
+  if (saved) fmt::print("\nResult: {}\nBest:   {}\n", results.result().string(), results.best().string());
   if (!session.lost.empty() && !result.interrupted) throw EnvironmentError(session.lost);
   if (result.interrupted) {
-    progress.note("Interrupted: everything measured so far is in the result.");
+    progress.note(saved ? "Interrupted: everything measured so far is in the result."
+                        : fmt::format("Interrupted: {} has more and stays as it was. What was measured since is in the "
+                                      "store, and --resume goes on with it.",
+                                      results.result().string()));
     throw Interrupted{interrupt_signal()};
   }
   return anything_valid(result) ? 0 : 1;
