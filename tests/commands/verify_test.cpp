@@ -55,6 +55,27 @@ TEST(Verify, EveryFamilyRunsEveryCase) {
   EXPECT_THAT(ended.out, testing::ContainsRegex("tiled +[2-9] +0 +0\n"));
 }
 
+TEST(Verify, ACaseThatIsZeroThroughoutProvesNothing) {
+  TemporaryFolder folder;
+  const auto case_of = [&](const std::string& name, double weight, double output, const Json& bias) {
+    const Json item{
+        {"name", name},
+        {"problem",
+         {{"in_channels", 1}, {"out_channels", 1}, {"kernel_size", 1}, {"length", 3}, {"bias", !bias.is_null()}}},
+        {"input", {1, 1, 1}},
+        {"weight", {weight}},
+        {"bias", bias},
+        {"output", {output, output, output}}};
+    return folder.write(name + ".json", Json{{"cases", {item}}}.dump());
+  };
+  const Ended zeros = verify_offline({"--cases", case_of("zeros", 0, 0, nullptr)});
+  EXPECT_EQ(zeros.code, 2) << zeros.out;
+  EXPECT_EQ(lines_of(zeros.err).size(), 1u) << zeros.err;
+  EXPECT_THAT(zeros.err, testing::AllOf(HasSubstr("zeros.json: case zeros: "), HasSubstr("zero throughout")));
+  const Ended bias = verify_offline({"--cases", case_of("bias", 0, 2, {2}), "--family", "direct"});
+  EXPECT_EQ(bias.code, 0) << bias.out << bias.err;
+}
+
 TEST(Verify, ACaseThatContradictsTheReferenceIsAWrongFile) {
   TemporaryFolder folder;
   const fs::path path = some_cases(folder, {"kernel-2", "length-1"});

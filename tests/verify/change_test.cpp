@@ -153,13 +153,14 @@ TEST_P(ChangedInputs, AreWatchedAndRestoredLikeTheFirstOnes) {
 }
 
 TEST_P(ChangedInputs, StandAsTheyAreWhereNothingOfThemShows) {
-  const Problem problem = problem_of(2, 2, 1, 1, 0, 0, 1, 1, 5);
-  const auto verifier = verifier_for(problem, Inputs{std::vector<float>(10, 1), std::vector<float>(4, 0), {}});
-  Writer zeros(std::vector<float>(10, 0), Accuracy::fp32);
-  ASSERT_TRUE(verifier->verify(zeros));
+  Problem problem = problem_of(2, 2, 1, 1, 0, 0, 1, 1, 5);
+  problem.bias = true;
+  const auto verifier = verifier_for(problem, Inputs{std::vector<float>(10, 1), std::vector<float>(4, 0), {3, 3}});
+  Writer threes(std::vector<float>(10, 3), Accuracy::fp32);
+  ASSERT_TRUE(verifier->verify(threes));
   verifier->change_inputs();
   EXPECT_EQ(x_of(*verifier, problem, Accuracy::fp32), std::vector<float>(10, 1));
-  EXPECT_FALSE(verifier->check_again(zeros));  // y was filled with NaN all the same
+  EXPECT_FALSE(verifier->check_again(threes));  // y was filled with NaN all the same
 }
 
 TEST_P(ChangedInputs, CountTheNansThatTheyTakeAway) {

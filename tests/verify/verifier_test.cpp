@@ -1,6 +1,8 @@
 // The order of checks around a launch, on ordinary memory.
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/device/memory_device.h"
 #include "tests/verify/data.h"
 
@@ -132,7 +134,18 @@ TEST(Verifier, RefusesDataThatProvesNothing) {
   const auto refused = make_verifier(device, problem, Accuracy::fp32, Values::integers, seed);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().reason, "the reference is zero throughout: such data proves nothing");
-  EXPECT_TRUE(make_verifier(device, problem, Accuracy::fp32, Inputs{{0}, {1}, {}}));  // a case file's own data
+  // A case file's own data, too, and what of it a class's elements hold.
+  const auto given = [&](Accuracy accuracy, const Inputs& inputs) {
+    Problem with_bias = problem;
+    with_bias.bias = !inputs.bias.empty();
+    return bool(make_verifier(device, with_bias, accuracy, inputs));
+  };
+  EXPECT_FALSE(given(Accuracy::fp32, {{0}, {1}, {}}));
+  EXPECT_FALSE(given(Accuracy::fp32, {{1}, {0}, {0}}));
+  EXPECT_TRUE(given(Accuracy::fp32, {{1}, {0}, {2}}));
+  EXPECT_TRUE(given(Accuracy::fp32, {{1}, {1e-9f}, {}}));
+  EXPECT_FALSE(given(Accuracy::fp16, {{1}, {1e-9f}, {}})) << "that weight is 0 in 16 bits";
+  EXPECT_TRUE(given(Accuracy::fp32, {{0}, {std::numeric_limits<float>::quiet_NaN()}, {}}));
 }
 
 TEST(Verifier, EveryKindOfDataServesEveryClass) {

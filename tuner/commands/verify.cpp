@@ -8,6 +8,7 @@
 #include "tuner/commands/command_line.h"
 #include "tuner/commands/host_proof.h"
 #include "tuner/commands/interrupt.h"
+#include "tuner/commands/result_file.h"
 #include "tuner/commands/target.h"
 #include "tuner/commands/vocabulary.h"
 #include "tuner/core/config.h"
@@ -62,6 +63,11 @@ Trial trial_of(const Case& item, const std::filesystem::path& file) {
       throw UsageError(fmt::format("{}: case {}: output[{}] is {}, the float64 reference gives {}", file.string(),
                                    item.name, i, got, want));
   }
+  if (item.problem.max_products() > 0 && zero_throughout(reference))
+    throw UsageError(
+        fmt::format("{}: case {}: the output is zero throughout, although products are summed: whatever "
+                    "computes nothing would be right",
+                    file.string(), item.name));
   return trial;
 }
 
@@ -175,6 +181,10 @@ class Verification {
         ++tally.rejected[*refusal];
         continue;
       }
+      if (!loaded && loaded.failure().outcome == Outcome::rejected) {
+        ++tally.rejected[loaded.failure().reason];
+        continue;
+      }
       for (const Variant& variant : variants_of(*family, context, specialised_)) {
         const Evaluation evaluation = loaded ? judge(*family, context, variant) : failed_evaluation(loaded.failure());
         rows.push_back({trial.name, variant.family, to_string(variant.tunables), accuracy, evaluation.outcome,
@@ -237,10 +247,12 @@ int verify(const VerifyOptions& options, const Settings& settings) {
   const auto chosen = chosen_families(options.families);
   const auto classes = chosen_classes(options.classes);
   const auto trials = trials_of(options.cases);
+  if (options.json) require_replaceable(*options.json);  // before all the work, not after it
   InterruptGuard guard;
   Bench bench = open_bench(options.device, settings);
   fmt::print("Verifying {} cases on {}\n", trials.size(),
              bench.target.measured() ? bench.target.environment.device.name : "the CPU (Host execution)");
+  for (const std::string& warning : bench.compiler->warnings()) fmt::print(stderr, "warning: {}\n", warning);
   Verification verification(bench, chosen, !options.cases.empty() || bench.target.measured());
   for (const Accuracy accuracy : classes) verification.prefetch(trials, accuracy);
   for (const Accuracy accuracy : classes)

@@ -107,12 +107,16 @@ class CpuVerifier : public ResidentVerifier {
   std::vector<std::pair<Buffer*, std::vector<std::byte>>> inputs_;  // x, w, bias if there is one
 };
 
-/// Runs `make`, with a Failure in place of the exceptions that stand for a lack of memory or bad data.
+/// What `make` makes; a Failure in place of the exceptions that stand for a lack of memory or bad data, and for data
+/// that proves nothing.
 template <class Make>
 Expected<std::unique_ptr<Verifier>> guarded(const Device& device, const Problem& problem, Accuracy accuracy,
-                                            const Make& make) {
+                                            Outcome useless, const Make& make) {
   try {
-    return make();
+    std::unique_ptr<ResidentVerifier> verifier = make();
+    if (problem.max_products() > 0 && verifier->proves_nothing())
+      return Failure{useless, "the reference is zero throughout: such data proves nothing", {}};
+    return std::unique_ptr<Verifier>(std::move(verifier));
   } catch (const std::bad_alloc&) {
     const double tensors =
         static_cast<double>(problem.x_count() + problem.w_count() + problem.y_count()) * bytes_of(element_of(accuracy));
@@ -139,10 +143,7 @@ ResidentVerifier::ResidentVerifier(Device& device, const Problem& problem, Accur
   y_ = device.allocate(bytes(problem.y_count(), element));
 }
 
-bool ResidentVerifier::proves_nothing() const {
-  const auto& norms = reference_.row_norm;
-  return std::none_of(norms.begin(), norms.end(), [](double norm) { return norm > 0; });
-}
+bool ResidentVerifier::proves_nothing() const { return zero_throughout(reference_); }
 
 Runnable::Tensors ResidentVerifier::tensors() const {
   return {x_->data(), w_->data(), bias_ ? bias_->data() : nullptr, y_->data()};
@@ -181,25 +182,27 @@ std::unique_ptr<ResidentVerifier> make_cpu_verifier(Device& device, const Proble
   return std::make_unique<CpuVerifier>(device, problem, accuracy, std::move(inputs));
 }
 
+bool zero_throughout(const Reference& reference) {
+  const auto& norms = reference.row_norm;  // one that is not a number is none of zeros
+  return !norms.empty() && reference.nans == 0 &&
+         std::all_of(norms.begin(), norms.end(), [](double norm) { return norm == 0; });
+}
+
 Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
                                                   Values values, std::uint64_t seed, const CompiledUnit* kernels) {
-  return guarded(device, problem, accuracy, [&]() -> std::unique_ptr<Verifier> {
-    auto verifier =
-        device.is_cuda() && kernels
-            ? make_cuda_verifier(device, problem, accuracy, *kernels, values, seed, nullptr)
-            : make_cpu_verifier(device, problem, accuracy, make_inputs(problem, element_of(accuracy), values, seed));
-    if (problem.y_count() > 0 && problem.max_products() > 0 && verifier->proves_nothing())
-      throw UsageError("the reference is zero throughout: such data proves nothing");
-    return verifier;
+  return guarded(device, problem, accuracy, Outcome::wrong_result, [&] {
+    return device.is_cuda() && kernels
+               ? make_cuda_verifier(device, problem, accuracy, *kernels, values, seed, nullptr)
+               : make_cpu_verifier(device, problem, accuracy, make_inputs(problem, element_of(accuracy), values, seed));
   });
 }
 
 Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
                                                   Inputs inputs, const CompiledUnit* kernels) {
-  return guarded(device, problem, accuracy, [&]() -> std::unique_ptr<Verifier> {
-    if (device.is_cuda() && kernels)
-      return make_cuda_verifier(device, problem, accuracy, *kernels, Values::normal, 0, &inputs);
-    return make_cpu_verifier(device, problem, accuracy, std::move(inputs));
+  return guarded(device, problem, accuracy, Outcome::rejected, [&] {
+    return device.is_cuda() && kernels
+               ? make_cuda_verifier(device, problem, accuracy, *kernels, Values::normal, 0, &inputs)
+               : make_cpu_verifier(device, problem, accuracy, std::move(inputs));
   });
 }
 

@@ -37,6 +37,8 @@ struct Reference {
 };
 /// On all cores. Throws UsageError if the reference itself holds a NaN where no input is non-finite.
 Reference make_reference(const Problem& problem, Accuracy accuracy, const Inputs& inputs);
+/// No row holds anything but zeros. False without rows.
+bool zero_throughout(const Reference& reference);
 
 /// Compares y (widened to float) with the reference. wrong_result's reason names the worst element: (b, oc, t), both
 /// values, the bound; or the worst row.
@@ -67,7 +69,8 @@ class Verifier {
 Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
                                                   Values values, std::uint64_t seed,
                                                   const CompiledUnit* kernels = nullptr);
-/// The same over inputs given (a case file), reference included; an all-zero reference is accepted.
+/// The same over inputs given (a case file), reference included. Data that proves nothing is `rejected` here: a class's
+/// elements may hold zeros alone of what another's hold.
 Expected<std::unique_ptr<Verifier>> make_verifier(Device& device, const Problem& problem, Accuracy accuracy,
                                                   Inputs inputs, const CompiledUnit* kernels = nullptr);
 
