@@ -68,6 +68,10 @@ TEST(CommandLine, FlagsOutOfRangeAreRefusedAndNothingIsWritten) {
       {{"--budget", "10"}, "300s"},
       {{"--budget", "1e99999s"}, "300s"},
       {{"--budget", "99999999999999999999evals"}, "200evals"},
+      {{"--budget", "1evals", "--budget", "2evals"}, "twice"},
+      {{"--budget", "1s", "--budget", "1evals", "--budget", "2s"}, "twice"},
+      {{"--seed", ""}, "from 0 to"},
+      {{"--jobs", ""}, "from 0 to 4096"},
       {{"--seed", "-1"}, "from 0 to"},
       {{"--seed", "9223372036854775808"}, "from 0 to"},
       {{"--seed", "1.5"}, "from 0 to"},
@@ -110,6 +114,7 @@ TEST(CommandLine, UnreadableConfigsAreRefusedAndNothingIsWritten) {
       {"{\"a\":" + deep + std::string(100'000, ']') + "}", "deep"},
       {"{\"problems\": [{\"in_channels\": 1}]}", "problems[0]"},
       {with(R"("restrict": ["T > 1", "T = 1"])"), "$.restrict[1]: restrict: \"T = 1\": "},
+      {with(R"("device": {"target": "sm_999"})"), "$.device.target: "},
       {with(R"("restrict": ["T\u0000\u001b"])"), "$.restrict[0]: restrict: \"T\\x00\\x1b\": unexpected character"},
       {with(R"("families": {"direct": {"T": [64, 0]}})"), "$.families.direct.T[1]: 0 is not allowed: expected a whole"},
       {with(R"("families": {"tiled": {"run": [2147483647]}})"), "$.families.tiled.run[0]: 2147483647 is not allowed"},
@@ -159,6 +164,14 @@ TEST(CommandLine, OutputThatCannotBeWrittenIsExitCodeThree) {
   expect_refusal(run_tiny(file + "/below"), 3, "file/below");
   ASSERT_EQ(run_tiny(folder.path(), {"--budget", "1evals"}).code, 0);
   const std::string result = folder.path() / "tiny/result.json";
+  for (const std::string name : {"result.json", "best.json"}) {
+    TemporaryFolder other;
+    fs::create_directories(other.path() / "tiny" / name);
+    expect_refusal(run_tiny(other.path()), 3, name + ": Is a directory");  // at once, before anything is compiled
+  }
+  for (const std::string& json : {file + "/v.json", folder.path().string(), (folder.path() / "no/v.json").string()})
+    expect_refusal(run_to_end({"verify", "--device", "offline", "--json", json}), 3, json);
+  EXPECT_FALSE(fs::exists(folder.path() / "no"));
   expect_refusal(run_to_end({"report", result, "-o", "/dev/full"}), 3, "/dev/full");
   expect_refusal(run_to_end({"report", result, "-o", file + "/report.txt"}), 3, "report.txt");
   expect_refusal(run_to_end({"report", result, "-o", folder.path()}), 3, folder.path());

@@ -66,7 +66,8 @@ std::optional<Number> parse_number(std::string_view text) {
 std::uint64_t number_within(const char* flag, const std::string& text, std::int64_t most) {
   const auto number = parse_number<std::int64_t>(text);
   if (!number || *number < 0 || *number > most)
-    throw UsageError(fmt::format("{} {}: allowed are whole numbers from 0 to {}", flag, text, most));
+    throw UsageError(
+        fmt::format("{} {}: allowed are whole numbers from 0 to {}", flag, text.empty() ? "''" : text, most));
   return static_cast<std::uint64_t>(*number);
 }
 
@@ -92,13 +93,18 @@ DeviceChoice parse_device(const std::string& text) {
 
 void add_budget(Budget& budget, const std::string& text) {
   const std::string allowed = "allowed are a number of seconds as 300s or of evaluations as 200evals, above 0";
+  const auto once = [&](bool given) {
+    if (given) throw UsageError(fmt::format("--budget {}: given twice in the same unit", text));
+  };
   if (text.size() > 5 && text.ends_with("evals")) {
     const auto number = parse_number<std::int64_t>(std::string_view(text).substr(0, text.size() - 5));
     if (!number || *number <= 0) throw UsageError(fmt::format("--budget {}: {}", text, allowed));
+    once(budget.evaluations.has_value());
     budget.evaluations = number;
   } else if (text.size() > 1 && text.ends_with("s")) {
     const auto number = parse_number<double>(std::string_view(text).substr(0, text.size() - 1));
     if (!number || !(*number > 0) || *number > 1e9) throw UsageError(fmt::format("--budget {}: {}", text, allowed));
+    once(budget.seconds.has_value());
     budget.seconds = number;
   } else {
     throw UsageError(fmt::format("--budget {}: {}", text, allowed));
@@ -148,8 +154,9 @@ class CommandLine {
     if (!command_) {
       if (tune_.config.empty()) throw UsageError("give --config FILE or a subcommand; `tuner --help` lists them");
       for (const std::string& text : budgets_) add_budget(tune_.budget, text);
-      if (!seed_.empty()) tune_.seed = number_within("--seed", seed_, std::numeric_limits<std::int64_t>::max());
-      if (!jobs_.empty()) tune_.jobs = static_cast<int>(number_within("--jobs", jobs_, 4096));
+      if (app_.count("--seed") > 0)
+        tune_.seed = number_within("--seed", seed_, std::numeric_limits<std::int64_t>::max());
+      if (app_.count("--jobs") > 0) tune_.jobs = static_cast<int>(number_within("--jobs", jobs_, 4096));
       if (tune_.out && tune_.out->empty()) throw UsageError("--out: a folder's name is expected, not an empty one");
       if (quiet_ && verbose_) throw UsageError("--quiet and --verbose exclude each other");
       tune_.verbosity = quiet_ ? Verbosity::quiet : verbose_ ? Verbosity::verbose : Verbosity::normal;
