@@ -117,7 +117,8 @@ TEST_F(Resume, InterruptedStillHasAllThatTheStoreKnows) {
   ASSERT_EQ(first.size(), 4u);
   edit("DELETE FROM records WHERE stage = 'variant' AND subject = '" + first[1] +
        "' AND problem LIKE '%\"length\":200%'");
-  ASSERT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 15u) << "of 8 variants and their proofs";
+  const auto rows = StoreCopy(file("store.sqlite")).rows();
+  ASSERT_GE(rows.size(), 15u) << "of 8 variants and their proofs";
   for (const bool standing : {true, false}) {  // the result that has it all, or none, as after a kill
     if (!standing) fs::remove(file("result.json"));
     TemporaryFolder cache;
@@ -130,7 +131,7 @@ TEST_F(Resume, InterruptedStillHasAllThatTheStoreKnows) {
     kill(program.pid(), SIGINT);  // while the one that is missing compiles
     const Ended ended = program.wait(30);
     EXPECT_EQ(ended.code, 130) << ended.err;
-    EXPECT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 15u);
+    EXPECT_EQ(StoreCopy(file("store.sqlite")).rows(), rows);
     if (standing) {
       EXPECT_EQ(TemporaryFolder::content_of(file("result.json")), whole);
       EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));

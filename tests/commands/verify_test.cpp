@@ -107,7 +107,7 @@ TEST(Verify, AKernelThatDoesNotCompileFailsTheCheck) {
   TemporaryFolder folder, cache;
   const fs::path compiler = folder.write("c++",
                                          "#!/bin/sh\ncase \"$*\" in *--version*) echo 'c++ (broken) 12.0.0';; *) echo "
-                                         "'error: out of luck' >&2; exit 1;; esac\n");
+                                         "'unit:3:1: error: out of luck' >&2; exit 1;; esac\n");
   fs::permissions(compiler, fs::perms::owner_all);
   ProgramOptions options;
   options.cache = cache.path();
@@ -115,7 +115,7 @@ TEST(Verify, AKernelThatDoesNotCompileFailsTheCheck) {
   const Ended ended = verify_offline({"--cases", some_cases(folder, {"kernel-2"}), "--family", "direct"}, options);
   EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("FAILED direct"));
-  EXPECT_THAT(ended.out, HasSubstr("compile_failed"));
+  EXPECT_THAT(ended.out, HasSubstr("compile_failed: unit:3:1: error: out of luck\n"));
 }
 
 TEST(Verify, WithoutACompilerThereIsNothingToVerifyWith) {

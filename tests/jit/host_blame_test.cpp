@@ -44,7 +44,7 @@ TEST(HostBlame, FallsOnTheMachineForWhatNoSourceDoes) {
         "c++: fatal error: cannot execute 'cc1plus': execvp: Resource temporarily unavailable",
         "collect2: fatal error: ld terminated with signal 9 [Killed]", "collect2: error: ld returned 1 exit status",
         "c++: fatal error: Killed signal terminated program cc1plus",
-        "/usr/include/c++/12/cmath:45:10: fatal error: math.h: No such file or directory",
+        "/usr/include/c++/12/cmath:45:10: fatal error: math.h: No such file or directory", "error: out of luck",
         "clang: error: linker command failed with exit code 1 (use -v to see invocation)"}) {
     const Failure failure = blame_of("unit.cpp:3:5: warning: unused variable 'error: '\n" + line + "\n");
     EXPECT_EQ(failure.outcome, Outcome::unproven) << line;

@@ -107,7 +107,8 @@ Failure blame(const std::string& compiler, const ProcessEnd& end, const CompileL
   }
   auto line = first([](const std::string& text) { return refused_by_system(text); });
   if (line == lines.end())
-    line = first([](const std::string& text) { return begins_error(place_and_text(text).second); });
+    line =
+        first([](const std::string& text) { return begins_error(text) || begins_error(place_and_text(text).second); });
   return {Outcome::unproven, line == lines.end() ? ending : fmt::format("{}: {}", ending, *line), log};
 }
 
