@@ -148,6 +148,16 @@ TEST(Verifier, RefusesDataThatProvesNothing) {
   EXPECT_TRUE(given(Accuracy::fp32, {{0}, {std::numeric_limits<float>::quiet_NaN()}, {}}));
 }
 
+// Results beyond float are in no norm, and no zeros: infinity must come out.
+TEST(Verifier, TakesDataWhoseResultsAllOverflow) {
+  MemoryDevice device;
+  const Problem problem = problem_of(1, 2, 2, 3, 0, 0, 1, 1, 9);
+  Inputs inputs = make_inputs(problem, Element::f32, Values::positive, 1);
+  for (float& x : inputs.x) x = (x + 1) * 1e30f;
+  for (float& w : inputs.w) w = (w + 1) * 1e30f;
+  EXPECT_TRUE(make_verifier(device, problem, Accuracy::fp32, inputs, nullptr));
+}
+
 TEST(Verifier, EveryKindOfDataServesEveryClass) {
   MemoryDevice device;
   const Problem problem = problem_of(2, 2, 3, 1, 0, 0, 1, 1, 5);

@@ -60,6 +60,7 @@ inline void expect_same(const Reference& got, const Reference& want, const std::
   ASSERT_EQ(got.y, want.y) << what;
   ASSERT_EQ(got.bound, want.bound) << what;
   ASSERT_EQ(got.nans, want.nans) << what;
+  ASSERT_EQ(got.outside, want.outside) << what;
   ASSERT_EQ(got.row_norm.size(), want.row_norm.size()) << what;
   for (std::size_t row = 0; row < want.row_norm.size(); ++row) {
     ASSERT_NEAR(got.row_norm[row], want.row_norm[row], 1e-12 * want.row_norm[row]) << what;

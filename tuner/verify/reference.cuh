@@ -146,12 +146,16 @@ struct RowSums {
   double expected2 = 0;  // of expected_error squared
   double expected4 = 0;  // and to the fourth: expected2^2 / expected4 elements carry the row's error
   double nans = 0;       // reference elements that are NaN, over the whole row
+  double outside = 0;    // those that take no part above: not finite, or beyond the storage
 };
 
 CT1D_HD inline void count_in_row(RowSums& row, const Sums& sums, int64 products, double bound, Class accuracy) {
   const Format format = format_of(storage_of(accuracy));
   if (is_nan(sums.y)) row.nans += 1;
-  if (!counts_in_row(sums.y, bound, format)) return;
+  if (!counts_in_row(sums.y, bound, format)) {
+    row.outside += 1;
+    return;
+  }
   row.y2 += sums.y * sums.y;
   const double plain = sums.plain - sums.y;
   if (is_finite(plain)) row.plain2 += plain * plain;

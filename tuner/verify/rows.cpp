@@ -43,9 +43,13 @@ Failure wrong_element(const Problem& problem, Accuracy accuracy, std::size_t row
 }  // namespace
 
 void bound_rows(Accuracy accuracy, std::span<const check::RowSums> rows, Reference& reference) {
-  double nans = 0;
-  for (const check::RowSums& row : rows) nans += row.nans;
+  double nans = 0, outside = 0;
+  for (const check::RowSums& row : rows) {
+    nans += row.nans;
+    outside += row.outside;
+  }
   reference.nans = static_cast<std::int64_t>(nans);
+  reference.outside = static_cast<std::int64_t>(outside);
   reference.plain_error = 0;
   reference.row_bound.assign(rows.size(), 0);
   reference.row_norm.assign(rows.size(), 0);

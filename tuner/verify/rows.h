@@ -8,7 +8,7 @@
 
 namespace tuner {
 
-/// Fills row_bound, row_norm, plain_error and nans of `reference`. rows[b * out_channels + oc].
+/// Fills row_bound, row_norm, plain_error, nans and outside of `reference`. rows[b * out_channels + oc].
 void bound_rows(Accuracy accuracy, std::span<const ct1d::check::RowSums> rows, Reference& reference);
 
 /// Largest ratios over all rows, or wrong_result naming the worst element or row.

@@ -32,8 +32,9 @@ struct Reference {
   std::vector<double> bound;      // class bound on |y - reference| without the half ulp of 16-bit outputs
   std::vector<double> row_bound;  // class bound on the Frobenius error of a (b, oc) row, relative to row_norm
   std::vector<double> row_norm;
-  double plain_error = 0;  // largest relative row error of the ordinary sequential fp32 sum
-  std::int64_t nans = 0;   // NaN in y: compare() refuses a reference that has another number of them
+  double plain_error = 0;    // largest relative row error of the ordinary sequential fp32 sum
+  std::int64_t outside = 0;  // elements in no norm: not finite, or beyond what the element type holds
+  std::int64_t nans = 0;     // NaN in y: compare() refuses a reference that has another number of them
 };
 /// On all cores. Throws UsageError if the reference itself holds a NaN where no input is non-finite.
 Reference make_reference(const Problem& problem, Accuracy accuracy, const Inputs& inputs);

@@ -129,6 +129,7 @@ __global__ void reference(const CT1D_GRID_CONSTANT ReferenceArguments a) {
     sum.expected2 = block_sum(total[row].expected2);
     sum.expected4 = block_sum(total[row].expected4);
     sum.nans = block_sum(total[row].nans);
+    sum.outside = block_sum(total[row].outside);
     if (threadIdx.x == 0 && row < rows) a.partial[(b * g.out_channels + oc + row) * a.tiles + tile] = sum;
   }
 }
@@ -146,6 +147,7 @@ __global__ void finish_rows(const CT1D_GRID_CONSTANT FinishArguments a) {
     sum.expected2 += part.expected2;
     sum.expected4 += part.expected4;
     sum.nans += part.nans;
+    sum.outside += part.outside;
   }
   a.rows[row] = sum;
 }
