@@ -130,8 +130,9 @@ class TrialMaker {
 
   std::vector<Trial> zeros() const {
     const auto same = [](std::size_t) { return 1.0; };
-    const auto none = [](std::size_t) { return 0.0; };
     const std::int64_t length = problem_.length;
+    // One value apart: a reference of zeros alone would prove nothing.
+    const auto all_but = [](std::size_t kept) { return [kept](std::size_t i) { return i == kept ? 1.0 : 0.0; }; };
     // The middle half; of several batches the last one throughout.
     const auto middle = [&](std::size_t i) {
       const bool last = static_cast<std::int64_t>(i) / length / problem_.in_channels == problem_.batch - 1;
@@ -140,8 +141,8 @@ class TrialMaker {
     };
     const Inputs normal = drawn(Values::normal);
     return {{"a_tile_of_zeros", times(normal, middle, same)},
-            {"x_of_zeros", times(normal, none, same)},
-            {"w_of_zeros", times(normal, same, none)}};
+            {"x_of_zeros", times(normal, all_but(static_cast<std::size_t>(length / 2)), same)},
+            {"w_of_zeros", times(normal, same, all_but(0))}};
   }
 
   /// Infinities and NaN at both ends and in the middle, of x and of taps, among normal data and a few zeros that they
