@@ -6,7 +6,9 @@
 
 namespace ct1d::winograd {
 
-/// An output channel with weights this far apart, or with weights that are not finite, is computed directly.
+/// An output channel with weights this far apart, or with weights that are not finite, is computed directly; with six
+/// points also one whose weights are whole numbers of at most 11 bits (times a power of two), whose sums over whole x
+/// are promised to be exact.
 inline constexpr float kWidest = 1.2379400392853803e+27f;  // 2^90
 
 __device__ inline float largest_of_warp(float value) {
@@ -46,7 +48,16 @@ __global__ void __launch_bounds__(kWarpThreads) scale(const CT1D_GRID_CONSTANT P
     }
     largest = largest_of_warp(largest);
     inverse = largest_of_warp(inverse);
-    const bool direct = __any_sync(0xffffffffu, finite ? 0 : 1) != 0 || (largest > 0.0f && inverse > kWidest / largest);
+    bool direct = __any_sync(0xffffffffu, finite ? 0 : 1) != 0 || (largest > 0.0f && inverse > kWidest / largest);
+    if (POINTS > 4 && !direct && largest > 0.0f) {  // four points compute whole numbers exactly
+      const float steps = 2048.0f / power_below(largest);
+      bool whole = true;
+      for (int64 i = lane; i < g.in_per_group() * g.kernel_size; i += kWarpThreads) {
+        const float value = w[(i / g.kernel_size * g.out_per_group() + oc) * g.kernel_size + i % g.kernel_size];
+        whole = whole && value * steps == static_cast<float>(static_cast<int>(value * steps));
+      }
+      direct = __any_sync(0xffffffffu, whole ? 0 : 1) == 0;
+    }
     if (lane == 0) {
       unscale[group * tiles * OC_TILE + oc] = direct           ? __uint_as_float(0x7fc00000u)
                                               : largest > 0.0f ? power_below(largest)
