@@ -6,9 +6,9 @@
 // memory. Phases of more taps are taken in chunks that add to the same sums.
 //
 // Accuracy. A transform mixes neighbours, so it rounds relative to the largest of a window. Where an output's own
-// inputs are much smaller than others of its window (kSpread), and where a result is not finite, the segment is
-// computed again directly, by products of existing taps alone. Weights are scaled by powers of two, an output channel
-// at a time.
+// products may be much smaller than others of its window (transform.h says when), and where a result is not finite, the
+// segment is computed again directly, by products of existing taps alone. Weights are scaled by powers of two, an
+// output channel at a time.
 #pragma once
 
 #include "kernels/common/async_copy.cuh"
@@ -107,8 +107,10 @@ struct Tile {
   int64 numbers;   // outputs of the class
   int64 x_first;   // position in x of the first chunk's place 0; may be negative
   const float* w;
-  int steps;  // stages until the sums are complete; 0 where no output or no tap is
-  int last;   // not 0: the block has no tile after this one
+  int steps;        // stages until the sums are complete; 0 where no output or no tap is
+  int chunk_steps;  // of which a chunk of taps has so many
+  int check_at;     // after so many stages transformed a chunk's sizes are looked at alone; 0: never, all taps are even
+  int last;         // not 0: the block has no tile after this one
 };
 
 template <class I>
@@ -139,8 +141,9 @@ __device__ Tile tile_at(const RunArguments& a, int64 index) {
   if (tiles_shift(I::tunables(), g)) tile.number -= floor_mod(tile.x_first, 4);
   tile.x_first += tile.number * step;
   const Packing p = packing_of(I::tunables(), g);
+  tile.chunk_steps = static_cast<int>(p.channels / I::kIcTile);
   if (tile.number < tile.numbers) {
-    tile.steps = static_cast<int>(ceil_div(tile.outputs.phase.taps, I::kTaps) * (p.channels / I::kIcTile));
+    tile.steps = static_cast<int>(ceil_div(tile.outputs.phase.taps, I::kTaps)) * tile.chunk_steps;
   }
   const int64 block = (tile.group * ocs + oc_tile) * p.phases + tile.outputs.phase.first_tap;
   tile.w = static_cast<const float*>(a.weights) + block * p.chunks * p.channels * I::kPoints * I::kOcTile;
@@ -259,10 +262,10 @@ __device__ __forceinline__ void transform_stage(float* products, float* sizes, c
   const int thread = I::thread();
   const int segment = thread % I::kSegments;
   const int first = thread / I::kSegments;
-  float size[I::kPoints];
-  sizes += first * I::kPoints * I::kSegments + segment;
+  float size[I::kPoints + 1];
+  sizes += first * (I::kPoints + 1) * I::kSegments + segment;
 #pragma unroll
-  for (int p = 0; p < I::kPoints; ++p) size[p] = sizes[p * I::kSegments];
+  for (int p = 0; p <= I::kPoints; ++p) size[p] = sizes[p * I::kSegments];
 #pragma unroll
   for (int pass = 0; pass < I::kIcTile; pass += I::kRowsAtOnce) {
     const int row = pass + first;
@@ -273,14 +276,17 @@ __device__ __forceinline__ void transform_stage(float* products, float* sizes, c
     transform_input<I::kPoints>(v, d);
     float* to = products + row * I::kPoints * I::kSegments + I::place_of(segment);
     const float importance = x[I::kIcTile * I::layout().x_width + row];
+    float squares = 0.0f;
 #pragma unroll
     for (int p = 0; p < I::kPoints; ++p) {
       to[p * I::kSegments] = v[p];
       size[p] += importance * fabsf(d[p]);
+      squares += d[p] * d[p];
     }
+    size[I::kPoints] += importance * importance * squares;
   }
 #pragma unroll
-  for (int p = 0; p < I::kPoints; ++p) sizes[p * I::kSegments] = size[p];
+  for (int p = 0; p <= I::kPoints; ++p) sizes[p * I::kSegments] = size[p];
 }
 
 /// A stage's products into the thread's sums.
@@ -319,22 +325,32 @@ __device__ __forceinline__ void multiply(float (&sum)[I::kHeld][I::kOcs][I::kTs]
   }
 }
 
-/// Flags segments with an output whose own inputs are small beside others of the window. `taps` of the phase: where its
-/// last chunk is not full, only places that every chunk has a tap for count as an output's own.
+/// Flags segments that must be computed directly (transform.h). `common`: taps that every chunk of the sizes has; only
+/// places that meet one of these count as an output's own. `least`: share of the largest size that each of these needs.
 template <class I>
-__device__ __forceinline__ void flag_segments(int* flags, const float* sizes, int64 taps) {
+__device__ __forceinline__ void flag_segments(int* flags, const float* sizes, const Geometry& g, int common,
+                                              float least) {
   const int thread = I::thread();
   if (thread >= I::kSegments) return;
-  float size[I::kPoints];
+  float size[I::kPoints + 1];
   float largest = 0.0f;
+  float smallest = kLargest;
+  float squares = 0.0f;  // of sizes; size[kPoints] has those of single channels
 #pragma unroll
-  for (int p = 0; p < I::kPoints; ++p) {
+  for (int p = 0; p <= I::kPoints; ++p) {
     size[p] = 0.0f;
-    for (int row = 0; row < I::kRowsAtOnce; ++row) size[p] += sizes[(row * I::kPoints + p) * I::kSegments + thread];
+    for (int row = 0; row < I::kRowsAtOnce; ++row) {
+      size[p] += sizes[(row * (I::kPoints + 1) + p) * I::kSegments + thread];
+    }
+    if (p == I::kPoints) break;
     largest = fmaxf(largest, size[p]);
+    if (p >= I::kTaps - common) smallest = fminf(smallest, size[p]);
+    squares += size[p] * size[p];
   }
-  const int common = taps == 0 ? 1 : static_cast<int>((taps - 1) % I::kTaps) + 1;
-  bool even = true;
+  bool even = largest == 0.0f || (largest >= kSmallest && least * largest <= smallest);
+  if (g.in_per_group() >= fewest_channels(I::kPoints)) {
+    even = even && squares <= kLargest && fewest_effective(I::kPoints) * size[I::kPoints] <= squares;
+  }
 #pragma unroll
   for (int j = 0; j < I::kOutputs; ++j) {
     float own = 0.0f;
@@ -343,6 +359,19 @@ __device__ __forceinline__ void flag_segments(int* flags, const float* sizes, in
     even = even && static_cast<float>(common) * largest <= kSpread * own;
   }
   if (!even) flags[thread] = 1;
+}
+
+/// The same for the chunk that `stages` complete, by its sizes alone; those of the next one begin at zero.
+template <class I>
+__device__ __forceinline__ void flag_chunk(Tile& tile, int* flags, float* sizes, const Geometry& g, int stages) {
+  const int64 left = tile.outputs.phase.taps - (stages / tile.chunk_steps - 1) * I::kTaps;
+  const bool few = g.in_per_group() < fewest_channels(I::kPoints);
+  flag_segments<I>(flags, sizes, g, static_cast<int>(min_of(left, I::kTaps)),
+                   1.0f / (few ? kLoosePositionSpread : position_spread(I::kPoints)));
+  const int thread = I::thread();
+  if (thread == 0) tile.check_at += tile.chunk_steps;
+  if (thread >= I::kSegments) return;
+  for (int i = 0; i < I::kRowsAtOnce * (I::kPoints + 1); ++i) sizes[i * I::kSegments + thread] = 0.0f;
 }
 
 /// A segment's outputs: where they go for the tile's first channel, and which of them exist.
@@ -518,9 +547,9 @@ __device__ __forceinline__ void begin_tile(const RunArguments& a, Tile& tile, So
     sources[I::kStages & 1] = first;
   }
   if (thread < I::kSegments) flags[thread] = 0;
-  sizes += thread / I::kSegments * I::kPoints * I::kSegments + thread % I::kSegments;
+  sizes += thread / I::kSegments * (I::kPoints + 1) * I::kSegments + thread % I::kSegments;
 #pragma unroll
-  for (int p = 0; p < I::kPoints; ++p) sizes[p * I::kSegments] = 0.0f;
+  for (int p = 0; p <= I::kPoints; ++p) sizes[p * I::kSegments] = 0.0f;
   __syncthreads();
   const Geometry& g = a.geometry;
   const Packing p = packing_of(I::tunables(), g);
@@ -529,7 +558,9 @@ __device__ __forceinline__ void begin_tile(const RunArguments& a, Tile& tile, So
   const float* bias = static_cast<const float*>(a.bias);
   for (int oc = thread; oc < I::kOcTile; oc += I::kThreads) {
     const bool exists = tile.oc_first + oc < g.out_per_group();
-    factors[oc] = exists ? unscale[oc] : 1.0f;
+    const float unit = exists ? unscale[oc] : 1.0f;
+    factors[oc] = fabsf(unit);
+    if (unit < 0.0f) tile.check_at = tile.chunk_steps;
     factors[I::kOcTile + oc] =
         bias != nullptr && exists ? bias[tile.group * g.out_per_group() + tile.oc_first + oc] : 0.0f;
   }
@@ -573,6 +604,10 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
       copy_stage<I>(a, tile, sources, floats + l.x + slot * l.x_stage, floats + l.weights + before * l.w_stage, step);
       if (step >= -1 && step + 1 < tile.steps) {
         transform_stage<I>(floats + l.products + (step & 1 ^ 1) * l.v_stage, sizes, floats + l.x + after * l.x_stage);
+        if (step + 2 == tile.check_at) {
+          __syncthreads();  // the sizes are complete
+          flag_chunk<I>(tile, flags, sizes, a.geometry, step + 2);
+        }
       }
       if (step >= 0) {
         multiply<I>(sum, floats + l.products + (step & 1) * l.v_stage, floats + l.weights + slot * l.w_stage);
@@ -580,7 +615,8 @@ __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y, MIN_BLOCKS) kernel(const CT1
       slot = after;
     }
     if (tile.number < tile.numbers) {
-      flag_segments<I>(flags, sizes, tile.outputs.phase.taps);
+      const int common = static_cast<int>((tile.outputs.phase.taps + I::kTaps - 1) % I::kTaps) + 1;
+      flag_segments<I>(flags, sizes, a.geometry, common, 0.0f);
       finish<I>(a, tile, sum, floats + l.exchange, factors, flags);
       __syncthreads();  // outputs and flags are there
       repair<I>(a, tile, flags);

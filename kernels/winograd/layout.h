@@ -53,8 +53,8 @@ inline constexpr int64 kMaxGrid = 2147483647;
 CT1D_HD constexpr int vector_of(int n) { return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1; }
 
 /// Shared memory in floats: descriptions of the tile and of what is copied next, flags of segments, sizes of positions
-/// [row][position of window][segment], factors and biases, then the pipeline's buffers, in whose place the sums are
-/// exchanged afterwards.
+/// and sums of squares [row][position of window, then squares][segment], factors and biases, then the pipeline's
+/// buffers, in whose place the sums are exchanged afterwards.
 struct Layout {
   int flags;
   int sizes;
@@ -78,7 +78,7 @@ CT1D_HD constexpr Layout layout_of(const Tunables& t) {
   Layout l{};
   l.flags = kTileFloats + kSourceFloats;
   l.sizes = l.flags + static_cast<int>(round_up(t.segments(), 4));
-  l.factors = l.sizes + static_cast<int>(round_up(t.rows_at_once() * t.points * t.segments(), 4));
+  l.factors = l.sizes + static_cast<int>(round_up(t.rows_at_once() * (t.points + 1) * t.segments(), 4));
   l.x = l.factors + 2 * t.OC_TILE;
   l.x_width = static_cast<int>(round_up(t.T + t.taps - 1, 4));
   l.x_stage = t.IC_TILE * l.x_width + static_cast<int>(round_up(t.IC_TILE, 4));
@@ -121,7 +121,8 @@ CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g) {
 /// output
 ///   channel multiplied by a power of two that brings its largest weight to [1, 2); zeros where nothing is;
 /// importance [group][channel]: the largest of its weights so multiplied;
-/// unscale [group][oc tile][OC_TILE]: what undoes the power of two, NaN for channels that must be computed directly;
+/// unscale [group][oc tile][OC_TILE]: what undoes the power of two, negative where the channel's taps are uneven
+///   (transform.h), NaN for channels that must be computed directly;
 /// w as the user stores it.
 struct Packing {
   int64 phases;

@@ -7,8 +7,8 @@
 namespace ct1d::winograd {
 
 /// An output channel with weights this far apart, or with weights that are not finite, is computed directly; with six
-/// points also one whose weights are whole numbers of at most 11 bits (times a power of two), whose sums over whole x
-/// are promised to be exact.
+/// points also one with steep taps (transform.h), or whose weights are whole numbers of at most 11 bits (times a power
+/// of two), whose sums over whole x are promised to be exact.
 inline constexpr float kWidest = 1.2379400392853803e+27f;  // 2^90
 
 __device__ inline float largest_of_warp(float value) {
@@ -17,10 +17,39 @@ __device__ inline float largest_of_warp(float value) {
   return value;
 }
 
+__device__ inline float sum_of_warp(float value) {
+#pragma unroll
+  for (int bit = 16; bit > 0; bit /= 2) value += __shfl_xor_sync(0xffffffffu, value, bit);
+  return value;
+}
+
 /// The power of two of which `value` > 0 is 1 to 2 times, 2^-126 at least.
 __device__ inline float power_below(float value) {
   const unsigned bits = __float_as_uint(value) & 0x7f800000u;
   return __uint_as_float(bits > 0x00800000u ? bits : 0x00800000u);
+}
+
+/// The largest ratio of the norms of two taps of a phase (transform.h), infinity where one of them alone is zero. A
+/// warp's: `w` at the output channel's first weight, `unit` about the largest.
+template <class Element>
+__device__ float tap_ratio(const Element* w, const Geometry& g, float unit) {
+  const int64 step = tap_step(g);
+  float ratio = 1.0f;
+  for (int64 first = 0; first < step && first < g.kernel_size; ++first) {
+    float largest = 0.0f;
+    float smallest = kLargest;
+    for (int64 k = first; k < g.kernel_size; k += step) {
+      float norm = 0.0f;
+      for (int64 ic = threadIdx.x; ic < g.in_per_group(); ic += kWarpThreads) {
+        norm += fabsf(w[ic * g.out_per_group() * g.kernel_size + k]) / unit;
+      }
+      norm = sum_of_warp(norm);
+      largest = fmaxf(largest, norm);
+      smallest = fminf(smallest, norm);
+    }
+    if (largest > 0.0f) ratio = fmaxf(ratio, largest / smallest);
+  }
+  return ratio;
 }
 
 /// unscale: a warp an output channel.
@@ -58,11 +87,14 @@ __global__ void __launch_bounds__(kWarpThreads) scale(const CT1D_GRID_CONSTANT P
       }
       direct = __any_sync(0xffffffffu, whole ? 0 : 1) == 0;
     }
-    if (lane == 0) {
-      unscale[group * tiles * OC_TILE + oc] = direct           ? __uint_as_float(0x7fc00000u)
-                                              : largest > 0.0f ? power_below(largest)
-                                                               : 1.0f;
-    }
+    float factor = largest > 0.0f ? power_below(largest) : 1.0f;
+    const float ratio = direct ? 1.0f : tap_ratio(w + oc * g.kernel_size, g, factor);
+    const int64 channels = g.in_per_group();
+    const bool loose = channels < fewest_channels(POINTS);
+    direct = direct || (!loose && channels < fewest_channels_of_steep_taps(POINTS) && ratio > kSteepTapRatio);
+    if (ratio > (loose ? kLooseTapRatio : kTapRatio)) factor = -factor;
+    if (direct) factor = __uint_as_float(0x7fc00000u);
+    if (lane == 0) unscale[group * tiles * OC_TILE + oc] = factor;
   }
 }
 
@@ -82,7 +114,7 @@ __global__ void __launch_bounds__(kWarpThreads) weigh(const CT1D_GRID_CONSTANT P
     const Element* w = static_cast<const Element*>(a.w) + channel * g.out_per_group() * g.kernel_size;
     float largest = 0.0f;
     for (int64 i = lane; i < g.out_per_group() * g.kernel_size; i += kWarpThreads) {
-      const float unit = unscale[i / g.kernel_size];
+      const float unit = fabsf(unscale[i / g.kernel_size]);
       if (unit == unit) largest = fmaxf(largest, fabsf(w[i]) / unit);
     }
     largest = largest_of_warp(largest);
@@ -108,7 +140,7 @@ __device__ float transformed(const Tunables& t, const PrepareArguments& a, const
   const int64 oc = rest % tiles * t.OC_TILE + oc_in_tile;
   const int64 group = rest / tiles;
   if (ic >= g.in_per_group() || oc >= g.out_per_group()) return 0.0f;
-  const float unit = static_cast<const float*>(a.packed)[p.unscale + group * tiles * t.OC_TILE + oc];
+  const float unit = fabsf(static_cast<const float*>(a.packed)[p.unscale + group * tiles * t.OC_TILE + oc]);
   if (!(unit == unit)) return 0.0f;  // not used
   const int64 channel = group * g.in_per_group() + ic;
   const Element* w = static_cast<const Element*>(a.w) + (channel * g.out_per_group() + oc) * g.kernel_size;

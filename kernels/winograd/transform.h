@@ -18,11 +18,43 @@
 
 namespace ct1d::winograd {
 
-/// A transform mixes neighbours, so it rounds relative to the largest input of a window. An output whose own inputs
-/// have a mean size below 1 / kSpread of the largest of its segment's window is computed directly instead. The size of
-/// a position is the sum over channels of |x| times the largest weight of the channel. What is lost up to this spread
-/// stays within the bounds of class fp32 (family_test.cpp).
+/// What is computed directly instead. A transform mixes neighbours and taps, so that an output's error is about
+///   e u X W,  X the largest size of a position of its window, W the largest norm of a tap,
+/// whatever the output's own products are, while class fp32 grants it (8 + 2 sqrt n) u S, S being the sum of their
+/// magnitudes. The size of a position is the sum over channels of |x| times the channel's largest weight, a tap's norm
+/// the sum over channels of |w|: where many channels take part, S is close to the sum over taps of size times norm
+/// (over the number of channels, as X W). On even data S = 3 X W and the largest error of 5e8 elements is 0.22 of the
+/// bound for 6 points and 3 taps (measured, 128 channels; 0.11 for 4 points); so e is 0.66 of the bound of S = X W (for
+/// 2 taps about the same), and less where one tap carries W alone: 0.38, since errors of 3 taps add up as squares do.
+/// - kSpread: an output's own positions have a mean size of X / kSpread or more. S >= 1.2 X W where norms are equal.
+/// - kTapRatio: that mean may come from one position, which meets the smallest tap alone: S >= 1.2 X W / kTapRatio
+///   (0.8 for 2 taps), which leaves 0.83. Beyond this ratio of the norms of two taps of a phase, or where one is zero,
+///   taps are uneven.
+/// - position_spread: where a channel of the tile has uneven taps, every position of the window has a size of
+///   X / position_spread or more, in each chunk of taps by itself. So S >= X W / position_spread: 0.76 of the bound.
+/// - fewest_effective: S is close to its expectation only if no few channels make up the sizes. The number of effective
+///   channels, (sum of |x|)^2 / (sum of x^2), must not be below this; normal data has 0.64 an actual one. With 8.7
+///   of them, channels of scales 1 to 1e-8, 6 points reached 1.26 of the bound, and one spike, 1 effective channel,
+///   took 4 points to 3.8 (measured).
+/// - kSmallest: the squares of that, and products next to the smallest float, must be exact enough.
+/// family_test.cpp simulates all but the last.
 inline constexpr float kSpread = 2.5f;
+inline constexpr float kTapRatio = 1.5f;
+inline constexpr float kSmallest = 8.8817841970012523e-16f;  // 2^-50
+inline constexpr float kLargest = 3.4028234663852886e38f;
+CT1D_HD constexpr float position_spread(int points) { return points == 4 ? 3.0f : 2.0f; }
+CT1D_HD constexpr float fewest_effective(int points) { return points == 4 ? 6.0f : 14.0f; }
+
+/// Class fp32 is served from this many input channels a group on: with fewer, some output's products are all so much
+/// smaller than its neighbours', by chance alone, that the bound breaks.
+CT1D_HD constexpr int fewest_channels(int points) { return points == 4 ? 16 : 32; }
+/// The same where one tap's norm is kSteepTapRatio times another's, since in effect there are fewer products.
+inline constexpr float kSteepTapRatio = 4.0f;
+CT1D_HD constexpr int fewest_channels_of_steep_taps(int points) { return points == 4 ? 16 : 96; }
+/// With fewer than fewest_channels it is class tf32, whose bound, 2^-10 S, is 2^14 u S: these leave a factor of 2^6 and
+/// more for chance.
+inline constexpr float kLooseTapRatio = 16.0f;
+inline constexpr float kLoosePositionSpread = 64.0f;
 
 /// The positive point of pair `pair`.
 template <int kPoints>

@@ -138,6 +138,15 @@ TEST(HostWinogradData, ComputesDirectlyWhatATransformWouldSpoil) {
          for (std::size_t i = 0; i < in.x.size(); ++i)
            if (i % 300 / 37 % 2 == 1) in.x[i] *= 1e-9f;
        })},
+      {"taps of scales 1 to 2^-26, silence", changed([](Inputs& in) {
+         for (std::size_t i = 0; i < in.w.size(); ++i) in.w[i] *= std::exp2(-13.0f * static_cast<float>(i % 3));
+         for (std::size_t i = 0; i < in.x.size(); ++i)
+           if (i % 300 % 37 < 5) in.x[i] = 0;
+         std::fill(in.bias.begin(), in.bias.end(), 0.0f);
+       })},
+      {"a tap of zeros", changed([](Inputs& in) {
+         for (std::size_t i = 2; i < in.w.size(); i += 3) in.w[i] = 0;
+       })},
       {"denormal x", changed([&](Inputs& in) { scaled(in.x, 1e-40f), scaled(in.bias, 0); })},
       {"denormal weights", changed([&](Inputs& in) { scaled(in.w, 1e-40f), scaled(in.x, 1e3f), scaled(in.bias, 0); })},
       {"times 1e30", changed([&](Inputs& in) { scaled(in.x, 1e30f); })},
@@ -149,6 +158,23 @@ TEST(HostWinogradData, ComputesDirectlyWhatATransformWouldSpoil) {
     for (const auto& [name, inputs] : cases) {
       const auto errors = errors_of(kSubject, configuration, inputs);
       EXPECT_TRUE(errors) << name << ", " << to_string(configuration) << ": " << errors.failure().reason;
+    }
+}
+
+/// Five taps in chunks of three and two, of scales 1 to 2^-26 in either order, over silence and ends.
+TEST(HostWinogradData, LooksAtEveryChunkOfUnevenTaps) {
+  const Problem problem{1, 96, 20, 5, 1, 1, 0, 1, 1, false, 200};
+  const BuildContext context = context_of(problem);
+  for (const bool rising : {false, true})
+    for (const Configuration& configuration :
+         {winograd().default_configuration(context), winograd().general_configuration(context)}) {
+      Inputs inputs = normal(problem);
+      for (std::size_t i = 0; i < inputs.w.size(); ++i)
+        inputs.w[i] *= std::exp2(-6.5f * static_cast<float>(rising ? 4 - i % 5 : i % 5));
+      for (std::size_t i = 0; i < inputs.x.size(); ++i)
+        if (i % 200 % 37 < 7) inputs.x[i] = 0;
+      const auto errors = errors_of(problem, configuration, inputs);
+      EXPECT_TRUE(errors) << rising << ", " << to_string(configuration) << ": " << errors.failure().reason;
     }
 }
 
@@ -228,8 +254,8 @@ void infinite_weight(Inputs& inputs) { inputs.w[114] = std::numeric_limits<float
 TEST(HostWinogradFaults, EveryRemovedBarrierOfThePipelineIsCaughtWithEverySeed) {
   const Fault whole = Fault().replace(kRepair, "");
   for (std::uint64_t seed = 1; seed <= 3; ++seed) EXPECT_TRUE(whole.right(seed));
-  ASSERT_EQ(whole.count(kBarrier), 6);
-  for (const int i : {0, 1, 2, 3, 5})
+  ASSERT_EQ(whole.count(kBarrier), 7);
+  for (const int i : {0, 1, 2, 3, 6})
     for (std::uint64_t seed = 1; seed <= 3; ++seed)
       EXPECT_FALSE(Fault(whole).replace(kBarrier, "", i).right(seed)) << "barrier " << i << ", seed " << seed;
 }
@@ -238,7 +264,7 @@ TEST(HostWinogradFaults, OutputsThatMayBeWrittenAfterTheirRepairAreCaught) {
   const Fault whole(infinite_weight);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     EXPECT_TRUE(whole.right(seed));
-    EXPECT_FALSE(Fault(whole).replace(kBarrier, "", 4).right(seed)) << seed;
+    EXPECT_FALSE(Fault(whole).replace(kBarrier, "", 5).right(seed)) << seed;
   }
 }
 
@@ -253,6 +279,37 @@ TEST(HostWinogradFaults, ResultsThatAreNotFiniteAndSpikesHaveToBeComputedAgain) 
   const Fault spike([](Inputs& inputs) { inputs.x[5000] = 1e6f; });
   EXPECT_TRUE(spike.right(1));
   EXPECT_FALSE(Fault(spike).replace("if (!even) flags[thread] = 1;", "(void)even;").right(1));
+}
+
+/// Taps of scales 1, 2^-13 and 2^-26, no bias.
+void uneven_taps(Inputs& inputs) {
+  for (std::size_t i = 0; i < inputs.w.size(); ++i) inputs.w[i] *= std::exp2(-13.0f * static_cast<float>(i % 3));
+  std::fill(inputs.bias.begin(), inputs.bias.end(), 0.0f);
+}
+
+TEST(HostWinogradFaults, UnevenTapsHaveToBeSeenAndTheirChunksLookedAt) {
+  const Fault whole([](Inputs& inputs) {
+    uneven_taps(inputs);
+    for (std::size_t i = 0; i < inputs.x.size(); i += 6) inputs.x[i] = 0;  // outputs that only small taps meet
+  });
+  EXPECT_TRUE(whole.right(1));
+  EXPECT_FALSE(Fault(whole).replace("if (unit < 0.0f) tile.check_at = tile.chunk_steps;", "").right(1));
+  EXPECT_FALSE(Fault(whole).replace("least * largest <= smallest", "true").right(1));
+}
+
+TEST(HostWinogradFaults, ChunksThatMayBeLookedAtBeforeTheirSizesAreCompleteAreCaught) {
+  // x in two channels of the last stage, which other threads transform than those that flag.
+  const Fault whole = Fault([](Inputs& inputs) {
+                        uneven_taps(inputs);
+                        for (std::size_t i = 0; i < inputs.x.size(); ++i) {
+                          const std::size_t ic = i / 300 % 40;
+                          if ((ic != 35 && ic != 39) || i % 300 % 3 == 0) inputs.x[i] = 0;
+                        }
+                      }).replace("flag_segments<I>(flags, sizes, a.geometry, common, 0.0f);", "(void)common;");
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    EXPECT_TRUE(whole.right(seed));
+    EXPECT_FALSE(Fault(whole).replace(kBarrier, "", 4).right(seed)) << seed;
+  }
 }
 
 }  // namespace
