@@ -35,11 +35,14 @@ template <class Element>
 __device__ float tap_ratio(const Element* w, const Geometry& g, float unit) {
   const int64 step = tap_step(g);
   float ratio = 1.0f;
+#pragma unroll 1
   for (int64 first = 0; first < step && first < g.kernel_size; ++first) {
     float largest = 0.0f;
     float smallest = kLargest;
+#pragma unroll 1
     for (int64 k = first; k < g.kernel_size; k += step) {
       float norm = 0.0f;
+#pragma unroll 1
       for (int64 ic = threadIdx.x; ic < g.in_per_group(); ic += kWarpThreads) {
         norm += fabsf(w[ic * g.out_per_group() * g.kernel_size + k]) / unit;
       }
