@@ -49,8 +49,8 @@ __device__ __forceinline__ void take(Values<I>& x, uint32 slot, uint32 full, uin
   if (lane_of_warp() == 0) barrier_arrive(empty);
 }
 
-/// Bits of magnitudes: the quad's largest, NaN above all; and the least of this thread's positions' largest, less one,
-/// so that zeros count as the largest of all.
+/// Bits of magnitudes: the quad's largest, NaN above all; and this thread's least, less one, so that zeros count as the
+/// largest of all.
 struct Range {
   uint32 most;
   uint32 least;
@@ -64,8 +64,11 @@ __device__ __forceinline__ Range find_range(const Values<I>& x) {
     const float here =
         max_or_nan(max_or_nan(fabsf(x.v[0][p]), fabsf(x.v[1][p])), max_or_nan(fabsf(x.v[2][p]), fabsf(x.v[3][p])));
     most = max_or_nan(most, here);
-    const uint32 bits = bits_of_float(here) - 1;
-    range.least = bits < range.least ? bits : range.least;
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      const uint32 bits = bits_of_float(fabsf(x.v[c][p])) - 1;
+      range.least = bits < range.least ? bits : range.least;
+    }
   }
   most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, 1));
   most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, 2));
@@ -78,8 +81,9 @@ __device__ __forceinline__ Range find_range(const Values<I>& x) {
 template <class I>
 __device__ __forceinline__ bool serves(const Range& range, float scale) {
   const uint32 exponent = bits_of_float(scale) >> 23;
-  // a position's largest must stand above 2^-6 (two parts: 20 bits are left) or 2^-13 (one part: normal) when scaled
-  const uint32 floor = (I::kSplits ? 127u - 6 : 127u - 13) + 127u - exponent;
+  // Each value, since weights may favour the smallest: above 2^-3 when scaled two parts leave it 22 bits, above 2^-13
+  // one part is normal.
+  const uint32 floor = (I::kSplits ? 127u - 3 : 127u - 13) + 127u - exponent;
   return range.most < (127u + 103u) << 23 &&
          (exponent >= 253 || range.least == 0xFFFFFFFFu || range.least + 1 >= floor << 23);
 }
