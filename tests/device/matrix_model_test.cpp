@@ -8,23 +8,16 @@
 #include <initializer_list>
 #include <limits>
 
+#include "kernels/common/element.cuh"
 #include "tests/device/matrix_vectors.h"
 
 namespace tuner {
 namespace {
 
-using matrix_vectors::Product;
+using ct1d::bits_of_float;
+using ct1d::float_of_bits;
 
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
+using matrix_vectors::Product;
 
 TEST(MatrixModel, ComputesWhatAnH200ComputedBitForBit) {
   const auto products = matrix_vectors::read_products(TUNER_SOURCE_DIR "/tests/data/wgmma_h200.bin");
@@ -35,11 +28,11 @@ TEST(MatrixModel, ComputesWhatAnH200ComputedBitForBit) {
     const auto element = static_cast<MatrixElement>(p.element);
     matrix_product(element, p.a, p.b, matrix_vectors::kColumns, p.accumulate != 0, d);
     for (int i = 0; i < matrix_vectors::kRows * matrix_vectors::kColumns; ++i) {
-      ASSERT_EQ(bits_of(d[i]), p.d[i]) << (p.element == 0 ? "fp16, " : "bf16, ") << matrix_vectors::kKinds[p.kind]
-                                       << ", " << i;
+      ASSERT_EQ(bits_of_float(d[i]), p.d[i])
+          << (p.element == 0 ? "fp16, " : "bf16, ") << matrix_vectors::kKinds[p.kind] << ", " << i;
       const float alone =
-          matrix_dot(element, p.a + i / 8 * 16, p.b + i % 8 * 16, p.accumulate != 0 ? float_of(p.c[i]) : 0);
-      ASSERT_EQ(bits_of(alone), p.d[i]);
+          matrix_dot(element, p.a + i / 8 * 16, p.b + i % 8 * 16, p.accumulate != 0 ? float_of_bits(p.c[i]) : 0);
+      ASSERT_EQ(bits_of_float(alone), p.d[i]);
     }
   }
 }
@@ -82,10 +75,10 @@ TEST(MatrixModel, SpecialValuesFollowIEEE) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(sum_of({128}, -1), infinity);
   EXPECT_EQ(sum_of({0}, -infinity), -infinity);
-  EXPECT_EQ(bits_of(sum_of({128}, -infinity)), 0x7FFFFFFFu);
-  EXPECT_EQ(bits_of(sum_of({0}, std::numeric_limits<float>::quiet_NaN())), 0x7FFFFFFFu);
+  EXPECT_EQ(bits_of_float(sum_of({128}, -infinity)), 0x7FFFFFFFu);
+  EXPECT_EQ(bits_of_float(sum_of({0}, std::numeric_limits<float>::quiet_NaN())), 0x7FFFFFFFu);
   EXPECT_EQ(sum_of({127, 127}, 0), infinity);
-  EXPECT_EQ(bits_of(sum_of({}, -0.0f)), 0u);
+  EXPECT_EQ(bits_of_float(sum_of({}, -0.0f)), 0u);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "kernels/common/element.cuh"
 #include "tuner/device/host_registers.h"
 #include "tuner/device/host_report.h"
 #include "tuner/device/matrix_model.h"
@@ -12,20 +12,13 @@
 namespace tuner {
 namespace {
 
+using ct1d::bits_of_float;
+using ct1d::float_of_bits;
+
 /// Sums in flight: a signalling NaN, so that arithmetic on it leaves another.
 constexpr std::uint32_t kPoisonWord = 0xFFBADBAD;
 
 std::uint32_t* words(float* place) { return reinterpret_cast<std::uint32_t*>(place); }
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 int row_of(unsigned thread, unsigned element) {
   return static_cast<int>(thread / 32 * 16 + thread % 32 / 4 + (element & 2) * 4);
@@ -151,7 +144,7 @@ std::optional<std::string> MatrixUnit::take_sums(unsigned thread, const ct1d_hos
   ++sums->issued;
   for (unsigned i = 0; i < count; ++i) {
     sums->values[static_cast<std::size_t>(row_of(thread, i)) * what.columns +
-                 static_cast<std::size_t>(column_of(thread, i))] = float_of(peek(words(what.sums) + i));
+                 static_cast<std::size_t>(column_of(thread, i))] = float_of_bits(peek(words(what.sums) + i));
     poke(words(what.sums) + i, kPoisonWord);
   }
   return std::nullopt;
@@ -212,8 +205,8 @@ std::optional<std::string> MatrixUnit::give_back(unsigned thread, Sums& sums, co
     if (peek(words(place) + i) != kPoisonWord)
       return "d was written while the matrix product of " + describe(product.site) + " was in flight";
   for (unsigned i = 0; i < count; ++i)
-    poke(words(place) + i, bits_of(sums.values[static_cast<std::size_t>(row_of(thread, i)) * sums.columns +
-                                               static_cast<std::size_t>(column_of(thread, i))]));
+    poke(words(place) + i, bits_of_float(sums.values[static_cast<std::size_t>(row_of(thread, i)) * sums.columns +
+                                                     static_cast<std::size_t>(column_of(thread, i))]));
   for (SumRegisters& each : threads_[thread].d)
     for (std::size_t i = 0; each.place == words(place) && i < each.fenced.size(); ++i)
       each.fenced[i] = peek(each.place + i);

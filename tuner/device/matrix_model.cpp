@@ -5,8 +5,13 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/common/element.cuh"
+
 namespace tuner {
 namespace {
+
+using ct1d::bits_of_float;
+using ct1d::float_of_bits;
 
 constexpr int kFraction = 25;  // bits kept below the largest exponent
 constexpr int kLanes = 8;      // columns done together
@@ -19,17 +24,6 @@ constexpr std::uint64_t kFloatBits = ~((std::uint64_t{1} << 29) - 1);  // of a d
 // Largest exponents for which the total, at least one unit of the last bit kept, is a normal number, and its scale too.
 constexpr int kLowest = kFraction - 126;
 constexpr int kHighest = kFraction + 127;
-
-float float_of(std::uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 
 /// value = significand * 2^exponent, |significand| below 2.
 struct Parts {
@@ -53,7 +47,7 @@ Parts split(MatrixElement element, std::uint16_t bits) {
   return element == MatrixElement::half ? split<10, 5>(bits) : split<7, 8>(bits);
 }
 double value_of(MatrixElement element, std::uint16_t bits) {
-  if (element == MatrixElement::bfloat16) return float_of(static_cast<std::uint32_t>(bits) << 16);
+  if (element == MatrixElement::bfloat16) return float_of_bits(static_cast<std::uint32_t>(bits) << 16);
   const Parts parts = split<10, 5>(bits);
   if (parts.exponent != kSpecial) return std::ldexp(parts.significand, std::max(parts.exponent, -126));
   if ((bits & 0x3FF) != 0) return std::numeric_limits<double>::quiet_NaN();
@@ -78,7 +72,7 @@ struct Columns {
   alignas(64) std::int32_t exponent[kMatrixDepth][kMatrixColumns];
 };
 
-float power_of_two(std::int32_t exponent) { return float_of(static_cast<std::uint32_t>(exponent + 127) << 23); }
+float power_of_two(std::int32_t exponent) { return float_of_bits(static_cast<std::uint32_t>(exponent + 127) << 23); }
 
 /// kLanes outputs of one row; false where one of them needs matrix_dot.
 bool product_of_lanes(const Parts (&a)[kMatrixDepth], const Columns& b, int column, const float* sums, float* out) {
@@ -86,12 +80,12 @@ bool product_of_lanes(const Parts (&a)[kMatrixDepth], const Columns& b, int colu
   float sum_significand[kLanes];
   std::int32_t sum_exponent[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
-    const std::uint32_t bits = bits_of(sums[lane]);
+    const std::uint32_t bits = bits_of_float(sums[lane]);
     const auto field = static_cast<std::int32_t>(bits >> 23 & 255);
     const std::uint32_t fraction = bits & 0x7FFFFF;
     const float magnitude =
         static_cast<float>(static_cast<std::int32_t>(fraction | (field != 0 ? 1u << 23 : 0u))) * 0x1p-23f;
-    sum_significand[lane] = float_of(bits_of(magnitude) | (bits & 0x80000000u));
+    sum_significand[lane] = float_of_bits(bits_of_float(magnitude) | (bits & 0x80000000u));
     const std::int32_t finite = (bits & 0x7FFFFFFF) == 0 ? kZero : (field == 0 ? 1 : field) - 127;
     sum_exponent[lane] = field == 255 ? kSpecial : finite;
     largest[lane] = sum_exponent[lane];
@@ -102,7 +96,7 @@ bool product_of_lanes(const Parts (&a)[kMatrixDepth], const Columns& b, int colu
 
   const auto cut = [](float significand, std::int32_t exponent, std::int32_t most) {
     const std::int32_t scale = std::max(exponent - most + kFraction + 127, 0);
-    return static_cast<std::int32_t>(significand * float_of(static_cast<std::uint32_t>(scale) << 23));
+    return static_cast<std::int32_t>(significand * float_of_bits(static_cast<std::uint32_t>(scale) << 23));
   };
   bool ordinary = true;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -138,7 +132,7 @@ bool product_of_lanes(const Parts (&a)[kMatrixDepth], const Columns& b, int colu
 
 float matrix_dot(MatrixElement element, const std::uint16_t* a, const std::uint16_t* b, float sum) {
   Parts terms[kMatrixDepth + 1];
-  terms[kMatrixDepth] = split<23, 8>(bits_of(sum));
+  terms[kMatrixDepth] = split<23, 8>(bits_of_float(sum));
   std::int32_t largest = terms[kMatrixDepth].exponent;
   for (int k = 0; k < kMatrixDepth; ++k) {
     const Parts x = split(element, a[k]), y = split(element, b[k]);
@@ -148,7 +142,7 @@ float matrix_dot(MatrixElement element, const std::uint16_t* a, const std::uint1
   if (largest >= kAnySpecial) {
     double total = sum;
     for (int k = 0; k < kMatrixDepth; ++k) total += value_of(element, a[k]) * value_of(element, b[k]);
-    return std::isnan(total) ? float_of(0x7FFFFFFF) : static_cast<float>(total);
+    return std::isnan(total) ? float_of_bits(0x7FFFFFFF) : static_cast<float>(total);
   }
   double total = 0;  // exact: an integer below 2^32
   for (const Parts& term : terms)
