@@ -10,6 +10,7 @@
 #include "kernels/common/element.cuh"
 #include "kernels/direct/layout.h"
 #include "tuner/core/config.h"
+#include "tuner/family/checks.h"
 
 namespace tuner {
 namespace {
@@ -31,13 +32,6 @@ const std::vector<Problem> kOddProblems{
     {1, 2, 2, 2, 1, 0, 0, 1000000, 1, false, 3},
     {1, 2, 2, 2, 4000000000, 0, 0, 4000000000, 1, false, 2},
 };
-
-std::vector<std::string> broken(const Family& family, const BuildContext& context, const Configuration& configuration) {
-  std::vector<std::string> reasons;
-  for (const Constraint& c : family.constraints(context))
-    if (!c.holds(configuration)) reasons.push_back(c.reason);
-  return reasons;
-}
 
 TEST(DirectLayout, StatesTheSeedProblemsTiles) {
   const ct1d::Geometry g = kSeed.geometry();

@@ -118,12 +118,6 @@ std::vector<Constraint> economies(const Geometry& g) {
   };
 }
 
-bool satisfies(const std::vector<Constraint>& constraints, const Tunables& t) {
-  const Configuration configuration = to_configuration(t);
-  return std::all_of(constraints.begin(), constraints.end(),
-                     [&](const Constraint& c) { return c.holds(configuration); });
-}
-
 /// Right for every problem and device: small tiles, all geometry at run time, no prepare step.
 constexpr Tunables kGeneral{128, 16, 4, {32, 4}, 1, 16, 2, 1, 0, 0, 1};
 

@@ -7,6 +7,7 @@
 
 #include "kernels/tiled/layout.h"
 #include "tuner/core/config.h"
+#include "tuner/family/checks.h"
 
 namespace tuner {
 namespace {
@@ -31,13 +32,6 @@ const std::vector<Problem> kOddProblems{
     {1, 2, 2, 2, 4000000000, 0, 0, 4000000000, 1, false, 2},
     {1, 1, 1, 2, 1, 0, 0, 1099511627776, 1, false, 100},
 };
-
-std::vector<std::string> broken(const Family& family, const BuildContext& context, const Configuration& configuration) {
-  std::vector<std::string> reasons;
-  for (const Constraint& c : family.constraints(context))
-    if (!c.holds(configuration)) reasons.push_back(c.reason);
-  return reasons;
-}
 
 ct1d::Geometry geometry(std::int64_t K, std::int64_t stride, std::int64_t dilation, std::int64_t padding,
                         std::int64_t length) {

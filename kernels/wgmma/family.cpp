@@ -117,12 +117,6 @@ std::vector<Constraint> all_constraints(const BuildContext& context) {
   return all;
 }
 
-bool satisfies(const std::vector<Constraint>& constraints, const Tunables& t) {
-  const Configuration configuration = to_configuration(t);
-  return std::all_of(constraints.begin(), constraints.end(),
-                     [&](const Constraint& c) { return c.holds(configuration); });
-}
-
 /// All geometry at run time: taps one at a time, weights streamed.
 Tunables general(const BuildContext& context) {
   Tunables t;

@@ -142,12 +142,6 @@ std::vector<Constraint> economies(const Geometry& g) {
   };
 }
 
-bool satisfies(const std::vector<Constraint>& constraints, const Tunables& t) {
-  const Configuration configuration = to_configuration(t);
-  return std::all_of(constraints.begin(), constraints.end(),
-                     [&](const Constraint& c) { return c.holds(configuration); });
-}
-
 /// Right for every problem that is not refused, and every device: small tiles, and chunks of two taps, which pay for
 /// any phase of two or more.
 constexpr Tunables kGeneral{48, 16, 8, {4, 32}, 4, 2, 1, 4, 2, 2, 2};

@@ -10,6 +10,7 @@
 #include "kernels/winograd/layout.h"
 #include "kernels/winograd/transform.h"
 #include "tuner/core/config.h"
+#include "tuner/family/checks.h"
 
 namespace tuner {
 namespace {
@@ -32,13 +33,6 @@ const std::vector<Problem> kProblems{
     {1, 40, 24, 5, 1, 0, 0, 400, 1, false, 3000},
     {1, 20, 20, 2, 1, 0, 0, 1099511627776, 1, false, 100},
 };
-
-std::vector<std::string> broken(const Family& family, const BuildContext& context, const Configuration& configuration) {
-  std::vector<std::string> reasons;
-  for (const Constraint& c : family.constraints(context))
-    if (!c.holds(configuration)) reasons.push_back(c.reason);
-  return reasons;
-}
 
 // ---- transforms
 // ------------------------------------------------------------------------------------------------------

@@ -26,6 +26,15 @@ inline std::optional<std::string> unfit(const Tunable& tunable, const Value& val
   return std::nullopt;
 }
 
+/// The reasons of all constraints that a configuration breaks.
+inline std::vector<std::string> broken(const Family& family, const BuildContext& context,
+                                       const Configuration& configuration) {
+  std::vector<std::string> reasons;
+  for (const Constraint& c : family.constraints(context))
+    if (!c.holds(configuration)) reasons.push_back(c.reason);
+  return reasons;
+}
+
 /// A recorded variant as a configuration that the family can build: in its order, tunables that an older result lacks
 /// at their defaults. Throws UsageError for a name, value or combination that this program's family does not take.
 inline Configuration recorded_configuration(const Family& family, const BuildContext& context, const Variant& variant) {
@@ -45,10 +54,9 @@ inline Configuration recorded_configuration(const Family& family, const BuildCon
           fmt::format("the result's {} has {}={}: expected {}", variant.family, name, to_string(value), *takes));
     place->second = value;
   }
-  for (const Constraint& constraint : family.constraints(context))
-    if (!constraint.holds(configuration))
-      throw UsageError(fmt::format("the result's {} {} is refused by this program: {}", variant.family,
-                                   to_string(configuration), constraint.reason));
+  if (const auto reasons = broken(family, context, configuration); !reasons.empty())
+    throw UsageError(fmt::format("the result's {} {} is refused by this program: {}", variant.family,
+                                 to_string(configuration), reasons.front()));
   return configuration;
 }
 

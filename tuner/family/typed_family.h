@@ -9,7 +9,9 @@
 //   };
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kernels/common/block_shape.h"
 #include "tuner/family/family.h"
@@ -91,6 +93,13 @@ template <class Tunables>
 Constraint constraint(std::vector<std::string> reads, std::string reason, std::function<bool(const Tunables&)> holds) {
   return {std::move(reads), std::move(reason),
           [holds = std::move(holds)](const Configuration& c) { return holds(to_tunables<Tunables>(c)); }};
+}
+
+template <class Tunables>
+bool satisfies(const std::vector<Constraint>& constraints, const Tunables& tunables) {
+  const Configuration configuration = to_configuration(tunables);
+  return std::all_of(constraints.begin(), constraints.end(),
+                     [&](const Constraint& c) { return c.holds(configuration); });
 }
 
 }  // namespace tuner
