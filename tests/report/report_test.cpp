@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "tests/report/samples.h"
 #include "tuner/report/escape.h"
@@ -33,6 +34,21 @@ std::string parsed_by_python(const std::string& xml, const std::string& program)
   EXPECT_EQ(pclose(pipe), 0) << output << xml;
   std::filesystem::remove(file);
   return output;
+}
+
+TEST(ReportTable, SeveralProblemsAreSummedUpByClass) {
+  RunResult result = samples::measured();
+  EXPECT_THAT(report_table({result}, false), testing::Not(HasSubstr("geometric mean"))) << "of one there is none";
+  ProblemRecord slower = result.problems.front();
+  slower.name = "slower";
+  slower.classes.pop_back();
+  for (auto& ratio : slower.classes.front().ratios) std::tie(ratio.ratio, ratio.low, ratio.high) = std::tuple(0.5, 0.49, 0.51);
+  result.problems.push_back(slower);
+  // sqrt(1.136 * 0.5): the fastest vendor route of each
+  EXPECT_THAT(
+      report_table({result}, false),
+      HasSubstr("fp32: 0.75 times as fast as the best vendor route in geometric mean of 2 problems, faster on 1; "
+                "worst 0.50 times, slower"));
 }
 
 TEST(ReportTable, MeasuredRunShowsTimesRatiosTiesAndFailures) {

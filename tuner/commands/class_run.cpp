@@ -186,10 +186,19 @@ void prove_shortlist(ClassTask& task, ClassSearch& search) {
 }
 
 void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allowance) {
-  search.start(allowance);
-  measure_baselines(task);
-  search.run();
-  run_off(task, search);
+  RunBudget& budget = task.session.budget;
+  const auto timed = [](const auto& step) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  search.start(allowance.evaluations);
+  const double measuring = timed([&] { measure_baselines(task); });
+  if (!task.stopped()) budget.measured_baselines(measuring);
+  const double room = room_to_gain(task.result, task.context.problem, task.context.accuracy, task.context.device);
+  search.run(budget.search_seconds(allowance.pairs_left, room));
+  const double running_off = timed([&] { run_off(task, search); });
+  if (!task.stopped()) budget.ran_off(running_off);
 }
 
 void tune_offline(ClassTask& task, ClassSearch& search, const Allowance& allowance) {
@@ -200,8 +209,8 @@ void tune_offline(ClassTask& task, ClassSearch& search, const Allowance& allowan
     not_run.reason = task.session.target.why_offline;
     task.result.baselines.push_back(not_run);
   }
-  search.start(allowance);
-  search.run();
+  search.start(allowance.evaluations);
+  search.run(task.session.budget.search_seconds(allowance.pairs_left, 1));
   prove_shortlist(task, search);
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "tuner/commands/budget.h"
 #include "tuner/commands/class_records.h"
 #include "tuner/commands/host_proof.h"
 #include "tuner/commands/progress.h"
@@ -15,10 +16,10 @@
 
 namespace tuner {
 
-/// What one (problem, class) may spend.
+/// What one (problem, class) may spend: evaluations, and of the run's seconds the share that falls to one of so many.
 struct Allowance {
-  std::optional<double> seconds;
   std::optional<std::int64_t> evaluations;
+  std::size_t pairs_left = 1;
 };
 
 /// What a run shares over its problems and classes.
@@ -29,8 +30,10 @@ struct Session {
   Progress& progress;
   Store& store;
   int jobs = 1;
+  RunBudget budget{std::nullopt, 0, 0};
   std::string lost = {};        // why the device or the store can no longer be used; empty while they can
-  double searched_seconds = 0;  // spent so far; what a budget in seconds counts, baselines and run-off on top
+  bool out_of_time = false;     // the budget's seconds do not suffice for another pair
+  double searched_seconds = 0;  // by this run, other processes that it resumes included
   TakenOver taken_over = {};
 };
 

@@ -22,14 +22,13 @@ ClassSearch::ClassSearch(ClassTask& task)
   task_.result.space_size = candidates_.size();
 }
 
-void ClassSearch::start(const Allowance& allowance) {
+void ClassSearch::start(std::optional<std::int64_t> evaluations) {
   const std::size_t total = candidates_.size();
   const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
                           candidates_.defaults(task_.context)};
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
-  limit_ = allowance.evaluations ? std::min(total, static_cast<std::size_t>(*allowance.evaluations)) : total;
-  seconds_ = allowance.seconds;
-  counted_ = allowance.evaluations.has_value();
+  limit_ = evaluations ? std::min(total, static_cast<std::size_t>(*evaluations)) : total;
+  counted_ = evaluations.has_value();
   account_ = task_.records.account();
   account_.jobs = task_.session.jobs;
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(account_.wall));
@@ -46,7 +45,8 @@ void ClassSearch::fill() {
   }
 }
 
-void ClassSearch::run() {
+void ClassSearch::run(std::optional<double> seconds) {
+  seconds_ = seconds;
   task_.session.progress.begin(task_.label(), limit_, seconds_);
   const auto pause = Clock::now() - paused_;
   start_ += pause;
@@ -83,6 +83,7 @@ void ClassSearch::run() {
   if ((seconds_ || (counted_ && stored_any_)) && !task_.stopped()) task_.records.keep_search_end(spent);
   task_.result.search_account = spent;
   task_.session.searched_seconds += spent.wall;
+  task_.session.budget.searched(spent.wall);
   task_.session.progress.end();
 }
 

@@ -25,8 +25,9 @@ class ClassSearch {
   std::size_t space_size() const { return candidates_.size(); }
   /// Begins to compile the first candidates; to be called once, before run(). What is done in between is no time of the
   /// search, and hides how long the first compile takes, which is most of a search of few variants.
-  void start(const Allowance& allowance);
-  void run();
+  void start(std::optional<std::int64_t> evaluations);
+  /// `seconds`: that the search may take, what earlier processes of the run spent included.
+  void run(std::optional<double> seconds);
 
   /// What is kept of one that may win.
   struct Kept {

@@ -46,7 +46,9 @@ ClassTask::ClassTask(Session& its_session, const NamedProblem& problem, Accuracy
 
 std::string ClassTask::label() const { return fmt::format("{} {}", name, to_string(context.accuracy)); }
 
-bool ClassTask::stopped() const { return interrupt_signal() != 0 || no_inputs_ || !session.lost.empty(); }
+bool ClassTask::stopped() const {
+  return interrupt_signal() != 0 || no_inputs_ || session.out_of_time || !session.lost.empty();
+}
 
 bool ClassTask::load() {
   if (loaded_) return true;

@@ -23,8 +23,8 @@ struct ClassTask {
   bool by_energy() const { return objective() == "energy"; }
   /// "seed fp32"
   std::string label() const;
-  /// An interrupt, inputs that cannot be made, or a device or store that is lost. What the store knows is still taken
-  /// over then, and nothing else is done.
+  /// An interrupt, a budget that is spent, inputs that cannot be made, or a device or store that is lost. What the
+  /// store knows is still taken over then, and nothing else is done.
   bool stopped() const;
   /// Inputs and reference in the worker, made when something is to be run for the first time.
   bool load();

@@ -97,19 +97,25 @@ void apply_flags(Config& config, const TuneOptions& options) {
   if (options.budget.evaluations) config.search.budget_evaluations = options.budget.evaluations;
 }
 
-/// An even share of what is left of the run's budget, rounded up: the last pair gets what remains.
-Allowance share(const Config& config, double searched_seconds, std::int64_t evaluated, std::size_t pairs_left) {
+/// Of evaluations an even share of what is left, rounded up: the last pair gets what remains.
+Allowance share(const Config& config, std::int64_t evaluated, std::size_t pairs_left) {
   Allowance allowance;
-  pairs_left = std::max<std::size_t>(pairs_left, 1);
-  const auto pairs = static_cast<double>(pairs_left);
-  if (config.search.budget_seconds)
-    allowance.seconds = std::max(0.0, *config.search.budget_seconds - searched_seconds) / pairs;
+  allowance.pairs_left = std::max<std::size_t>(pairs_left, 1);
   if (config.search.budget_evaluations) {
     const std::int64_t left = std::max<std::int64_t>(0, *config.search.budget_evaluations - evaluated);
-    const auto divisor = static_cast<std::int64_t>(pairs_left);
+    const auto divisor = static_cast<std::int64_t>(allowance.pairs_left);
     allowance.evaluations = left / divisor + (left % divisor != 0 ? 1 : 0);  // left + divisor may not be a number
   }
   return allowance;
+}
+
+/// The first run-off is expected to take a quarter of what its entrants may take in all regimes.
+RunBudget run_budget(const Config& config, const Target& target) {
+  if (!target.measured()) return {config.search.budget_seconds, 0, 0};
+  constexpr double kEntrants = 8;
+  const double run_off =
+      0.25 * kEntrants * config.measure.max_seconds * static_cast<double>(config.measure.regime.size());
+  return {config.search.budget_seconds, run_off, 1};
 }
 
 RunResult describe_run(const Config& config, const TuneOptions& options, const Target& target,
@@ -170,16 +176,27 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
                     const std::vector<std::string>& warnings) {
   const DeviceFacts& device = target.environment.device;
   std::string budget = "until every configuration is tried";
-  if (config.search.budget_seconds) budget = fmt::format("about {:.0f} s of search", *config.search.budget_seconds);
+  if (config.search.budget_seconds) budget = fmt::format("about {:g} s", *config.search.budget_seconds);
   if (config.search.budget_evaluations)
     budget += fmt::format(", at most {} evaluations", *config.search.budget_evaluations);
   progress.note(
       target.measured()
-          ? fmt::format("Tuning on {} ({}): {} problem-class pairs, {}, baselines and run-off on top", device.name,
-                        device.arch, pairs, budget)
+          ? fmt::format("Tuning on {} ({}): {} problem-class pairs, {}", device.name, device.arch, pairs, budget)
           : fmt::format("Offline ({}): compiling for {} ({}), {} problem-class pairs, {}, proofs on the CPU on top",
                         target.why_offline, device.arch, device.name, pairs, budget));
   for (const std::string& warning : warnings) progress.note("warning: " + warning);
+}
+
+/// Names the pairs that a budget in seconds had no room for.
+void say_time_is_up(Progress& progress, RunResult& result, std::size_t classes) {
+  const std::size_t pairs = result.problems.size() * classes;
+  std::size_t done = 0;
+  for (const ProblemRecord& problem : result.problems)
+    for (const ClassRecord& record : problem.classes) done += record.best.empty() && problem.problem.batch > 0 ? 0 : 1;
+  result.environment.warnings.push_back(
+      fmt::format("the budget's seconds sufficed for {} of {} problem-class pairs; --resume with a larger one goes on",
+                  done, pairs));
+  progress.note("warning: " + result.environment.warnings.back());
 }
 
 /// What the compilers have had to say since the last time, once each.
@@ -249,7 +266,13 @@ int tune(const TuneOptions& options, const Settings& settings) {
   ResultFile results(folder, *store, options.resume);
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed, limits_of(config.compile));
-  Session session{config, target, prover && prover->available() ? &*prover : nullptr, progress, *store, jobs};
+  Session session{config,
+                  target,
+                  prover && prover->available() ? &*prover : nullptr,
+                  progress,
+                  *store,
+                  jobs,
+                  run_budget(config, target)};
   RunResult result = describe_run(config, options, target, settings);
   begin(*store, options.resume, progress, result);
 
@@ -259,12 +282,13 @@ int tune(const TuneOptions& options, const Settings& settings) {
   say_what_comes(progress, config, target, config.problems.size() * config.classes.size(), result.environment.warnings);
   note_warnings(session, result);
   std::int64_t evaluated = 0;
-  const auto stopped = [&] { return interrupt_signal() != 0 || !session.lost.empty(); };
+  const auto stopped = [&] { return interrupt_signal() != 0 || session.out_of_time || !session.lost.empty(); };
   for (const NamedProblem& problem : config.problems) {
     result.problems.push_back({problem.name, problem.problem, {}});
     for (const Accuracy accuracy : config.classes) {
+      session.out_of_time = session.out_of_time || (target.measured() && !session.budget.has_room_for_a_pair());
       if (stopped() && !options.resume) break;  // a resumed run still takes over what the store knows
-      const Allowance allowance = share(config, session.searched_seconds, evaluated, pairs_left);
+      const Allowance allowance = share(config, evaluated, pairs_left);
       if (problem.problem.batch > 0) --pairs_left;
       result.problems.back().classes.push_back(run_class(session, problem, accuracy, allowance));
       evaluated += static_cast<std::int64_t>(result.problems.back().classes.back().variants.size());
@@ -275,6 +299,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
     }
   }
   if (options.resume) progress.note(in_words(session.taken_over));
+  if (session.out_of_time) say_time_is_up(progress, result, config.classes.size());
   result.interrupted = interrupt_signal() != 0;
   bool saved = false;
   saving(session, [&] { saved = results.keep_last(result, !stopped()); });

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "tuner/report/digest.h"
@@ -106,6 +109,44 @@ Grid measured_grid(const RunResult& result) {
     }
   });
   return grid;
+}
+
+/// Of several problems, per class in the first regime: the geometric mean and the worst of the fastest vendor route's
+/// time over ours.
+std::vector<Line> portfolio(const RunResult& result) {
+  struct Sum {
+    double logarithms = 0;
+    std::size_t count = 0, faster = 0;
+    double worst = std::numeric_limits<double>::infinity();
+    std::string worst_name;
+  };
+  std::map<Accuracy, Sum> sums;
+  for_each_class(result, [&](const ProblemRecord& problem, const ClassRecord& record) {
+    const Digest d = digest(problem, record);
+    if (d.ratios.empty()) return;
+    const auto least = std::min_element(d.ratios.begin(), d.ratios.end(),
+                                        [](const auto& a, const auto& b) { return a.ratio.median < b.ratio.median; });
+    const double ratio = least->ratio.median;
+    Sum& sum = sums[record.accuracy];
+    sum.logarithms += std::log(ratio);
+    ++sum.count;
+    sum.faster += ratio > 1 ? 1 : 0;
+    if (ratio >= sum.worst) return;
+    sum.worst = ratio;
+    sum.worst_name = problem.name;
+  });
+  std::vector<Line> lines;
+  for (const auto& [accuracy, sum] : sums) {
+    if (sum.count < 2) continue;
+    lines.push_back(
+        {ours(fmt::format(
+             "{}: {:.2f} times as fast as the best vendor route in geometric mean of {} problems, faster on "
+             "{}; worst {:.2f} times, ",
+             to_string(accuracy), std::exp(sum.logarithms / static_cast<double>(sum.count)), sum.count, sum.faster,
+             sum.worst)),
+         foreign(sum.worst_name)});
+  }
+  return lines;
 }
 
 Grid shortlist_grid(const RunResult& result) {
@@ -255,6 +296,7 @@ Section section_of(const RunResult& result) {
                ours(fmt::format(" {}, {}", to_string(record.accuracy), summary(problem.problem)))};
     section.details.emplace_back(std::move(title), details_of(digest(problem, record)));
   });
+  for (Line& line : portfolio(result)) section.closing.push_back(std::move(line));
   if (result.measured && std::any_of(section.grid.rows.begin(), section.grid.rows.end(), [](const auto& row) {
         return std::any_of(row.begin(), row.end(), [](const Cell& c) { return !c.foreign && c.text.starts_with('~'); });
       }))
