@@ -1,0 +1,39 @@
+// The same on a GPU, larger: 20,000 and more in all.
+#include "tests/device/gpu.h"
+
+#include <thread>
+
+#include "tests/problems/trial.h"
+
+namespace tuner {
+namespace {
+
+using namespace problems_test;
+
+constexpr int kProblems = 1700;  // of a family and class
+
+class ProblemsGpu : public testing::GpuTest, public ::testing::WithParamInterface<FamilyAndClass> {};
+
+TEST_P(ProblemsGpu, DrawnAtRandomAreRight) {
+  const auto [name, accuracy] = GetParam();
+  const Family* family = find_family(name);
+  ASSERT_NE(family, nullptr);
+  const CompiledUnit kernels = compile(verify_unit());
+  const DeviceFacts facts = device_->environment().device;
+  CompilerOptions options;
+  options.arch = facts.arch;
+  options.cache = folder_;
+  options.program = TUNER_PROGRAM;
+  options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto compiler = make_nvrtc_compiler(options);
+  const int right = try_drawn_problems({*family, accuracy, *device_, *compiler, &kernels, facts, 3e7, kProblems, 40});
+  if (right == 0) GTEST_SKIP() << name << " serves no problem of this class";
+  EXPECT_EQ(right, kProblems);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ProblemsGpu,
+                         ::testing::Combine(::testing::ValuesIn(family_names()), ::testing::ValuesIn(kAccuracies)),
+                         name_of);
+
+}  // namespace
+}  // namespace tuner

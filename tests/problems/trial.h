@@ -1,0 +1,116 @@
+// Drawn problems, data that shows what is wrong with them, and what computes them.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tests/problems/drawn_problem.h"
+#include "tuner/core/problem_json.h"
+#include "tuner/family/family.h"
+#include "tuner/jit/jit.h"
+#include "tuner/verify/inputs.h"
+#include "tuner/verify/verify.h"
+
+namespace tuner::problems_test {
+
+using FamilyAndClass = std::tuple<std::string, Accuracy>;
+
+inline std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const Family* family : families()) names.emplace_back(family->name());
+  return names;
+}
+inline std::string name_of(const ::testing::TestParamInfo<FamilyAndClass>& each) {
+  return std::get<0>(each.param) + "_" + std::string(to_string(std::get<1>(each.param)));
+}
+
+/// Normal values, codes of each element's place (a swapped index shows), all alike (a tap too many or too few shows),
+/// and non-finite ones among normal values, in turn.
+inline Inputs inputs_of(const Problem& problem, Accuracy accuracy, int turn) {
+  const Element element = element_of(accuracy);
+  const auto seed = static_cast<std::uint64_t>(turn) + 1;
+  if (turn % 4 == 1) return make_inputs(problem, element, Values::index_coded, seed);
+  Inputs inputs = make_inputs(problem, element, Values::normal, seed);
+  if (turn % 4 == 2) {
+    std::fill(inputs.x.begin(), inputs.x.end(), 1.0f);
+    std::fill(inputs.w.begin(), inputs.w.end(), 0.5f);
+  }
+  if (turn % 4 == 3) {
+    Random random(seed);
+    const float specials[] = {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                              std::numeric_limits<float>::quiet_NaN(), 0.0f};
+    for (auto* values : {&inputs.x, &inputs.w})
+      for (int i = 0; i < 2; ++i) (*values)[random.below(values->size())] = specials[random.below(4)];
+  }
+  return inputs;
+}
+
+/// What is tried: a family in a class, on a device.
+struct Trying {
+  const Family& family;
+  Accuracy accuracy;
+  Device& device;
+  Compiler& compiler;
+  const CompiledUnit* kernels;  // the verifier's
+  DeviceFacts facts;
+  double most_products;  // of a problem
+  int problems;          // that the family serves
+  int specialised_each;  // of so many problems one also by the family's default configuration
+};
+
+/// The outcome of one problem and configuration, empty if right.
+inline std::string fault_of(const Trying& t, const Problem& problem, const Configuration& configuration,
+                            const Inputs& inputs) {
+  const Program program = t.family.build({problem, t.accuracy, t.facts}, configuration);
+  const auto unit = t.compiler.compile(program.unit).get();
+  if (!unit) return unit.failure().reason + "\n" + unit.failure().log;
+  auto verifier = make_verifier(t.device, problem, t.accuracy, inputs, t.kernels);
+  if (!verifier && verifier.failure().outcome == Outcome::rejected) return {};  // zeros alone, in this class
+  if (!verifier) return verifier.failure().reason;
+  auto runnable = make_runnable(t.device, problem, program, *unit, std::string(t.family.name()));
+  if (!runnable) return runnable.failure().reason;
+  const auto errors = (*verifier)->verify(**runnable);
+  return errors ? std::string() : errors.failure().reason;
+}
+
+/// How many problems were right; failures are reported as they are found, at most ten.
+inline int try_drawn_problems(const Trying& t) {
+  // the same problems for every class of a family, others for every family
+  std::uint64_t seed = 1;
+  for (const char c : t.family.name()) seed = mix64(seed + static_cast<unsigned char>(c));
+  ProblemDrawer drawer(seed, t.most_products);
+  std::map<std::string, int> refusals;
+  int right = 0, faults = 0;
+  for (int served = 0, drawn = 0; served < t.problems && drawn < 50 * t.problems && faults < 10; ++drawn) {
+    const Problem problem = drawer.next();
+    const BuildContext context{problem, t.accuracy, t.facts};
+    if (const auto refusal = t.family.refuses(context)) {
+      ++refusals[*refusal];
+      continue;
+    }
+    const int turn = served++;
+    const Inputs inputs = inputs_of(problem, t.accuracy, turn);
+    std::vector<Configuration> configurations{t.family.general_configuration(context)};
+    if (turn % t.specialised_each == 0) configurations.push_back(t.family.default_configuration(context));
+    for (const Configuration& configuration : configurations) {
+      const std::string fault = fault_of(t, problem, configuration, inputs);
+      if (fault.empty()) continue;
+      ++faults;
+      ADD_FAILURE() << problem_json(problem).dump() << ", data " << turn % 4 << ", " << to_string(configuration) << ": "
+                    << fault;
+    }
+    right += 1;
+  }
+  for (const auto& [reason, count] : refusals) std::printf("%d refused: %s\n", count, reason.c_str());
+  std::printf("%d problems\n", right);
+  return right - faults;
+}
+
+}  // namespace tuner::problems_test
