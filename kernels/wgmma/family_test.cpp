@@ -160,6 +160,7 @@ TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
     for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32})
       for (const Problem& problem : kOddProblems) {
         const BuildContext context{problem, accuracy, read_profile(profile)};
+        if (accuracy == Accuracy::fp32 && problem.max_products() < 16) continue;
         ASSERT_FALSE(wgmma().refuses(context)) << *wgmma().refuses(context) << ", " << summary(problem);
         for (const Configuration& c :
              {wgmma().default_configuration(context), wgmma().general_configuration(context)}) {
@@ -182,8 +183,10 @@ TEST(WgmmaFamily, SaysWhatItDoesNotServe) {
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "b200"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal({16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("stride 1"));
-  EXPECT_THAT(refusal({1, 1, 1, 1, 1, 0, 0, 1, 1, false, 2200000000}, Accuracy::fp32, "h200"), HasSubstr("32 bits"));
-  EXPECT_THAT(refusal({1, 1, 1, 2, 1, 0, 0, 1099511627776, 1, false, 100}, Accuracy::fp32, "h200"),
+  EXPECT_THAT(refusal({1, 130, 130, 5, 1, 2, 0, 1, 130, true, 1500}, Accuracy::fp32, "h200"), HasSubstr("16 products"));
+  EXPECT_EQ(refusal({1, 130, 130, 5, 1, 2, 0, 1, 130, true, 1500}, Accuracy::tf32, "h200"), "");
+  EXPECT_THAT(refusal({1, 16, 1, 1, 1, 0, 0, 1, 1, false, 2200000000}, Accuracy::fp32, "h200"), HasSubstr("32 bits"));
+  EXPECT_THAT(refusal({1, 16, 1, 2, 1, 0, 0, 1099511627776, 1, false, 100}, Accuracy::fp32, "h200"),
               HasSubstr("32 bits"));
 }
 
@@ -198,10 +201,14 @@ TEST(WgmmaFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(kSeed, Accuracy::fp32, [](T& t) { t.products = 1; }),
               ElementsAre("class fp32 needs three products"));
   EXPECT_THAT(reasons(kSeed, Accuracy::fp32, [](T& t) { t.stages = 3; }), Contains(HasSubstr("shared memory")));
-  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.halves = 2; }), Contains(HasSubstr("halves")));
-  const Problem long_sums{1, 1250, 40, 8, 1, 0, 0, 1, 1, true, 600};
-  EXPECT_THAT(reasons(long_sums, Accuracy::tf32, [](T& t) { t.products = 1; }), Contains(HasSubstr("at most 1024")));
-  EXPECT_THAT(reasons(long_sums, Accuracy::tf32, [](T&) {}), ElementsAre());
+  Problem narrow = kSeed;
+  narrow.in_channels = 64;
+  EXPECT_THAT(reasons(narrow, Accuracy::tf32, [](T& t) { t.halves = 2, t.promote = 0; }),
+              Contains(HasSubstr("halves")));
+  EXPECT_THAT(reasons(narrow, Accuracy::tf32, [](T& t) { t.promote = 0; }), ElementsAre());
+  EXPECT_THAT(reasons(narrow, Accuracy::fp32, [](T& t) { t.promote = 0; }), Contains(HasSubstr("promote")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.promote = 0; }), Contains(HasSubstr("at most 256")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("no more than one")));
   Problem dilated = kSeed;
   dilated.dilation = 4;
   EXPECT_THAT(reasons(dilated, Accuracy::fp32, [](T& t) { t.taps = 3, t.OC_TILE = 128; }),
@@ -219,8 +226,8 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
     const BuildContext context = on_h200(problem);
     kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
   }
-  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>",
-                                               "ct1d::wgmma::pack<32, 3, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>")));
+  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>",
+                                               "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>")));
 }
 
 TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {

@@ -77,15 +77,16 @@ __device__ __forceinline__ Range find_range(const Values<I>& x) {
 }
 
 /// Whether fp16 parts at this scale serve all values: no infinity or NaN (weights of taps that do not exist are 0), no
-/// sum that could overflow on the way, nothing too far below the largest. Below 2^-111 everything is exact.
+/// sum that could overflow on the way, nothing too far below the largest or, where the scale is the largest there is,
+/// below 2^-129: the matrix unit cuts sums off relative to 2^-14 where a part is a denormal below it.
 template <class I>
 __device__ __forceinline__ bool serves(const Range& range, float scale) {
   const uint32 exponent = bits_of_float(scale) >> 23;
   // Each value, since weights may favour the smallest: above 2^-3 when scaled two parts leave it 22 bits, above 2^-13
   // one part is normal.
-  const uint32 floor = (I::kSplits ? 127u - 3 : 127u - 13) + 127u - exponent;
-  return range.most < (127u + 103u) << 23 &&
-         (exponent >= 253 || range.least == 0xFFFFFFFFu || range.least + 1 >= floor << 23);
+  const int field = (I::kSplits ? 124 : 114) + 127 - static_cast<int>(exponent);
+  const uint32 floor = field > 0 ? static_cast<uint32>(field) << 23 : 1u << (22 + field);
+  return range.most < (127u + 103u) << 23 && (range.least == 0xFFFFFFFFu || range.least + 1 >= floor);
 }
 
 /// A's registers of one part: fragment f holds positions f and f + 2 of Values.

@@ -8,20 +8,21 @@
 
 namespace ct1d::wgmma {
 
-template <int OC_TILE_, int PRODUCTS, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES, int RESIDENT,
-          int STRIP, int BLOCKS, int TAP_STEP, int SLOTS>
+template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
-    return {OC_TILE_, PRODUCTS, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
+    return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
   }
-  static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    TAPS,     HALVES, STAGES,
-                                         TURNS,    WIDE_STORES, RESIDENT, STRIP,  BLOCKS};
+  static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    PROMOTE,  TAPS,  HALVES, STAGES,
+                                         TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS};
   static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS);
   static constexpr int kColumns = OC_TILE_;
   static constexpr int kTiles = OC_TILE_ / 8;     // columns of D come in eights
   static constexpr int kSums = OC_TILE_ / 2;      // of a thread and product block
   static constexpr int kN = OC_TILE_ / HALVES;    // columns of a product
   static constexpr bool kSplits = PRODUCTS == 3;  // operands into two parts
+  static constexpr bool kPromotes = PROMOTE != 0;
   static constexpr int kTaps = TAPS;
   static constexpr int kTapStep = TAP_STEP;
   static constexpr int kHalves = HALVES;
@@ -39,11 +40,12 @@ struct Instance {
   static constexpr int kStepBytes = step_bytes(kTunables);
   static constexpr int kTapBytes = tap_bytes(kTunables);
   static constexpr int kSlabBytes = slab_bytes(kTunables);
-  static constexpr int kHeadroom = kSplits ? 0 : 4;  // bits by which later steps may exceed the first
+  static constexpr int kHeadroom = kPromotes ? 0 : 4;  // bits by which later steps may exceed the first
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
   static_assert(OC_TILE_ >= 8 && OC_TILE_ <= 128 && OC_TILE_ % (8 * HALVES) == 0, "OC_TILE / halves must be in eights");
-  static_assert(HALVES == 1 || (HALVES == 2 && kSplits), "halves must be 1, or 2 with three products");
+  static_assert(kPromotes || !kSplits, "three products are promoted");
+  static_assert(HALVES == 1 || (HALVES == 2 && kPromotes), "halves must be 1, or 2 where sums are promoted");
   static_assert(HALVES == 1 || kTiles % 2 == 0, "two halves must be alike");
   static_assert(STAGES >= 2, "stages must be 2 or more");
   static_assert(kResident || SLOTS > kRefillLag, "streamed weights need more slots than the lag of their refill");

@@ -34,7 +34,8 @@ __device__ __forceinline__ void give_turn(int consumer) {
   }
 }
 
-/// The scale of one product's x: the tile's first step's as long as it serves, else the sums are scaled down with it.
+/// The scale of x where sums stay in accumulators: the tile's first step's as long as it serves, else the sums are
+/// scaled down with it.
 template <class I>
 __device__ __forceinline__ void keep_scale(Scale& kept, const Scale& found, uint32 most, bool first,
                                            float (&s0)[I::kSums], float (&s1)[I::kSums]) {
@@ -98,7 +99,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         take<I>(x, slot_raw, full, empty, slot.round & 1);
         const Range range = find_range<I>(x);
         const Scale found = scale_of(range.most, I::kHeadroom);
-        if constexpr (I::kSplits) {
+        if constexpr (I::kPromotes) {
           scale = found;
         } else {
           keep_scale<I>(scale, found, range.most, step == 0, s0, s1);
@@ -129,7 +130,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         if (!(consumer == 1 && end && n + 1 == tiles_of<I>(shared) && step + 1 == steps_of<I>(shared)))
           give_turn<I>(1 - consumer);
       };
-      if constexpr (!I::kSplits) {
+      if constexpr (!I::kPromotes) {
         wait_turn<I>(consumer);
         multiply<I>(s0, hi, lo, 0, 0, words, step > 0);
         multiply<I>(s1, hi, lo, 1, 0, words, step > 0);
@@ -195,11 +196,11 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
 }
 
 /// a.weights: what `pack` wrote.
-template <int OC_TILE, int PRODUCTS, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES, int RESIDENT,
-          int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
+template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
-  using I =
-      Instance<OC_TILE, PRODUCTS, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS, TAP_STEP, SLOTS>;
+  using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
+                     TAP_STEP, SLOTS>;
   static_assert(sizeof(Element) == 4, "wgmma computes on fp32 tensors");
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
@@ -235,12 +236,11 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT R
   consume<I>(a, shared, consumer);
 }
 
-template <int OC_TILE, int PRODUCTS, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES, int RESIDENT,
-          int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
+template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
-  pack_column<
-      Instance<OC_TILE, PRODUCTS, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS, TAP_STEP, SLOTS>>(
-      a);
+  pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
+                       TAP_STEP, SLOTS>>(a);
 }
 
 }  // namespace ct1d::wgmma

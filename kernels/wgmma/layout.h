@@ -12,7 +12,8 @@ namespace ct1d::wgmma {
 
 struct Tunables {
   int OC_TILE = 128;    // columns of a block's tile
-  int products = 3;     // 3: operands split into two fp16 parts each, sums promoted to fp32; 1: fp16 operands
+  int products = 3;     // 3: operands split into two fp16 parts each; 1: fp16 operands
+  int promote = 1;      // 1: every step's sums are added up in fp32; 0: a tile's stay in the accumulators
   int taps = 3;         // taps that are multiplied from one conversion of x into registers
   int halves = 1;       // products of OC_TILE / halves columns, that many in flight
   int stages = 2;       // of a warpgroup's ring of raw x, 16 channels each
@@ -26,6 +27,7 @@ struct Tunables {
   static constexpr void visit(Visitor&& v) {
     v("OC_TILE", &Tunables::OC_TILE);
     v("products", &Tunables::products);
+    v("promote", &Tunables::promote);
     v("taps", &Tunables::taps);
     v("halves", &Tunables::halves);
     v("stages", &Tunables::stages);

@@ -28,8 +28,8 @@ __device__ __forceinline__ Column column_at(const PrepareArguments& a, int panel
   return {w, g.in_per_group(), g.kernel_size, row, column < p.columns};
 }
 
-/// Bits of a column's largest magnitude, and of the least of its steps' largest, less one, so that zeros count as the
-/// largest of all. All threads of the block.
+/// Bits of a column's largest magnitude, and the least of what 16 channels of a tap have for theirs, less one, so that
+/// zeros count as the largest of all: some outputs have one tap alone. All threads of the block.
 struct WeightRange {
   uint32 most;
   uint32 least;
@@ -43,12 +43,8 @@ __device__ __forceinline__ WeightRange range_of(const Column& column, int64 step
   const int thread = static_cast<int>(threadIdx.x);
   WeightRange range{0, 0xFFFFFFFFu};
   for (int64 first = 0; first < steps_channels; first += kPackThreads) {
-    for (int64 window = 0; window < column.taps; window += I::kTaps) {
-      uint32 of_step = 0;
-      for (int tap = 0; tap < I::kTaps; ++tap) {
-        const uint32 bits = bits_of_float(column.at(first + thread, window + tap)) & 0x7FFFFFFFu;
-        of_step = bits > of_step ? bits : of_step;
-      }
+    for (int64 tap = 0; tap < column.taps; ++tap) {
+      uint32 of_step = bits_of_float(column.at(first + thread, tap)) & 0x7FFFFFFFu;
       for (int i = 1; i < kStepChannels; i *= 2) {
         const uint32 other = __shfl_xor_sync(0xFFFFFFFFu, of_step, i);
         of_step = other > of_step ? other : of_step;
@@ -137,7 +133,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const bool unfit =
       place == 0 && unbalanced<I>(column_at<I>(a, panel, static_cast<int>(threadIdx.x)));  // one block a panel asks
   if (threadIdx.x == 0) {
-    constexpr uint32 kRange = 20u << 23;
+    constexpr uint32 kRange = (I::kSplits ? 17u : 27u) << 23;  // down to where `serves` goes for x
     const bool serves = range.most < 0x7F800000u && (range.most < kRange || range.least >= range.most - kRange);
     reinterpret_cast<float*>(packed + places.inverse)[blockIdx.x] = scale.inverse;
     reinterpret_cast<float*>(packed + places.flag)[blockIdx.x] = serves && !unfit ? 0.0f : 1.0f;

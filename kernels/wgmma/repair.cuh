@@ -69,6 +69,18 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
   }
 }
 
+/// Whether some output of the four positions may have fewer than 16 products: two fp16 parts leave one product an error
+/// of up to 2^-21, which sums of fewer do not average enough. Sums with all of their taps are never as short
+/// (family.cpp).
+template <class I>
+__device__ __forceinline__ bool short_sums(const Geometry& g, int in_channels, int position) {
+  if (!I::kSplits || in_channels >= 16) return false;
+  const int64 least = floor_div(position + 3 - g.length, g.dilation) + 1;
+  const int64 first = max_of(0, least);
+  const int64 last = min_of(g.kernel_size - 1, position / g.dilation);
+  return (last - first + 1) * in_channels < 16;
+}
+
 /// What this warp's tiles have marked, by the warp that stored it before.
 template <class I>
 __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
@@ -83,10 +95,14 @@ __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int
       panel = tile.panel;
       all = weights_unserved<I>(a, panel);
     }
+    const int in_channels = find_panel<I>(shared, panel).in_channels;
     const uint32 flags = all ? 0xFFu : load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
 #pragma unroll 1
     for (int quad = 0; quad < 8; ++quad) {
-      if ((flags >> quad & 1) != 0) repair_quad<I>(a, shared, tile, tile.first + 4 * (8 * warp_of_group() + quad));
+      const int position = tile.first + 4 * (8 * warp_of_group() + quad);
+      if ((flags >> quad & 1) != 0 || short_sums<I>(a.geometry, in_channels, position)) {
+        repair_quad<I>(a, shared, tile, position);
+      }
     }
   }
 }

@@ -49,7 +49,7 @@ __device__ __forceinline__ void store_rows(const float (&s0)[I::kSums], const fl
       const bool valid = 8 * (j - First + i) < to.columns;
       float v[4] = {s0[at], s1[at], s0[at + 2], s1[at + 2]};
 #pragma unroll
-      for (int k = 0; k < 4; ++k) v[k] = scaled_here(I::kSplits ? v[k] : v[k] * inverse, factor[i], shift[i]);
+      for (int k = 0; k < 4; ++k) v[k] = scaled_here(I::kPromotes ? v[k] : v[k] * inverse, factor[i], shift[i]);
       if constexpr (L == kAligned) {
         store_quad(to.y, v[0], v[1], v[2], v[3], valid);
       } else if constexpr (L == kOffBy8 && !I::kWideStores) {
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_columns(float (&s0)[I::kSums], float (&s1)
     store_pairs<I, First, Count, 0>(s0, s1, a, shared, tile, inverse);
     store_pairs<I, First, Count, 1>(s0, s1, a, shared, tile, inverse);
   }
-  if constexpr (I::kSplits) {
+  if constexpr (I::kPromotes) {
 #pragma unroll
     for (int i = 4 * First; i < 4 * (First + Count); ++i) {
       clear_here(s0[i]);

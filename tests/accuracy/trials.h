@@ -98,8 +98,12 @@ class TrialMaker {
   /// TF32 has no bits for subnormal operands, so that its class promises nothing there; fp16's are among scales().
   std::vector<Trial> denormals() const {
     if (half() || accuracy_ == Accuracy::tf32) return {};
-    return {scaled("denormal_x", 0x1p-130, 0x1p118), scaled("denormal_w", 0x1p118, 0x1p-130),
-            scaled("denormal_x_and_results", 0x1p-130, 1), scaled("denormal_products", 0x1p-70, 0x1p-70)};
+    std::vector<Trial> trials{scaled("denormal_x", 0x1p-130, 0x1p118), scaled("denormal_w", 0x1p118, 0x1p-130),
+                              scaled("denormal_x_and_results", 0x1p-130, 1),
+                              scaled("denormal_products", 0x1p-70, 0x1p-70)};
+    // A few units of the smallest denormal, which bfloat16 has not.
+    if (accuracy_ == Accuracy::fp32) trials.push_back(scaled("x_of_few_bits", 0x1p-146, 0x1p126));
+    return trials;
   }
 
   /// Large and small side by side: no one scale serves both. Without a bias, whose size would hide what is small.
@@ -209,13 +213,16 @@ class TrialMaker {
 /// Everything, or of long sums what says something about them.
 inline std::vector<Trial> trials_of(const Problem& problem, Accuracy accuracy) {
   const TrialMaker maker(problem, accuracy);
-  return problem.max_products() >= 10000 ? maker.of_sums() : maker.all();
+  return problem.max_products() >= 1000 ? maker.of_sums() : maker.all();
 }
 
 /// From one product an output to 10,000, with and without edges, gaps and phases; small, for the CPU.
 inline std::vector<Shape> small_shapes() {
   return {{"one_product", {1, 1, 1, 1, 1, 0, 0, 1, 1, false, 150}},
-          {"seed_like", {2, 40, 24, 3, 1, 1, 0, 1, 1, true, 203}},
+          {"seed_like", {2, 40, 24, 3, 1, 0, 0, 1, 1, true, 203}},
+          {"few_products", {1, 6, 6, 5, 1, 2, 0, 1, 6, true, 150}},
+          {"few_channels", {1, 3, 4, 9, 1, 4, 0, 1, 1, false, 150}},
+          {"long_sums", {1, 336, 12, 3, 1, 1, 0, 1, 1, true, 190}},
           {"upsample", {1, 12, 10, 4, 2, 1, 0, 1, 1, true, 75}},
           {"stride_wider_than_kernel", {1, 4, 6, 2, 3, 0, 2, 1, 1, false, 60}},
           {"grouped_and_dilated", {2, 6, 9, 3, 2, 1, 1, 3, 3, true, 50}},

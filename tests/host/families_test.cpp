@@ -67,7 +67,7 @@ std::vector<std::tuple<std::string, OddShape>> served() {
   std::vector<std::tuple<std::string, OddShape>> all;
   for (const std::string name : {"direct", "tiled", "wgmma"})
     for (const OddShape& shape : kOddShapes)
-      if (name != "wgmma" || shape.problem.stride == 1) all.emplace_back(name, shape);
+      if (!find_family(name)->refuses(context_of(shape.problem))) all.emplace_back(name, shape);
   return all;
 }
 
