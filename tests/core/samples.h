@@ -260,6 +260,7 @@ inline RunResult measured_result() {
                    {"cudnn", 1.5, -inf, inf, "sustained", "energy"}};
   record.best_again = AgainRecord{fast.id, TimeRecord{{9.75, 9.7, 9.8}, {9.75}, "cold", "burst"}, false};
   record.conditions = Conditions{700, "off", 1, {"the software power cap"}, "not available: why"};
+  record.conditions->copy = {TimeRecord{{1.006, 1.005, 1.007}, {1.006, 1.005, 1.007}, "cold", "burst"}};
   record.search_account = SearchAccount{60, 1, 2, 20, 30, 3, 0.5, 3.5, 231, 16};
   record.warnings = {"measured again, it took longer"};
   problem.classes = {record};

@@ -135,6 +135,8 @@ TEST(ReportTable, EachRegimeHasALineWithItsClockAndItsRatios) {
            "seed     fp32   sustained  1605    9.900 [9.800, 10.00]  63 %      1.414x [1.400, 1.430]",
            "during the run-off: clocks held down by the software power cap, 2 other processes, power limit 700 W, MIG "
            "off",
+           "a copy of x in the same rounds, burst: 1.100 [1.090, 1.110] ms; best of ours takes 8.00 times that",
+           "a copy of x in the same rounds, sustained: 1.200 [1.190, 1.210] ms; best of ours takes 8.25 times that",
            "measured again on fresh inputs: tiled-0000000002, 9.500 [9.400, 9.600] ms",
            "energy of a launch under load: 4200.0 [4100.0, 4300.0] mJ",
            "warning: measured again, tiled-0000000002 took longer",

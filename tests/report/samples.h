@@ -111,6 +111,8 @@ inline RunResult in_two_regimes() {
   for (RatioRecord& ratio : fp32.ratios) ratio.regime = "burst";
   fp32.ratios.push_back({"cudnn", 1.414, 1.4, 1.43, "sustained"});
   fp32.conditions = Conditions{700, "off", 2, {"the software power cap"}, {}};
+  fp32.conditions->copy = {TimeRecord{{1.1, 1.09, 1.11}, {1.1}, "cold", "burst"},
+                           TimeRecord{{1.2, 1.19, 1.21}, {1.2}, "cold", "sustained"}};
   fp32.best_again = AgainRecord{best.id, TimeRecord{{9.5, 9.4, 9.6}, {9.5}, "cold", "burst"}, false};
   fp32.warnings = {"measured again, tiled-0000000002 took longer"};
   fp32.search_account = SearchAccount{60, 1, 2, 20, 30, 3, 0.5, 3.5, 231, 16};

@@ -100,6 +100,7 @@ struct Conditions {
   int other_processes = 0;
   std::vector<std::string> throttling;  // what held clocks down
   std::string not_available;            // why the above is unknown; empty where it is known
+  std::vector<TimeRecord> copy = {};    // of x, in the same rounds, regime by regime: what memory does
   bool operator==(const Conditions&) const = default;
 };
 

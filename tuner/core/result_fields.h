@@ -123,6 +123,7 @@ void visit(V& v, Of<Conditions> auto& conditions) {
   v("other_processes", conditions.other_processes);
   v("throttling", conditions.throttling);
   v.extra("not_available", conditions.not_available);
+  v.timed_extra("copy", conditions.copy);
 }
 
 template <class V>

@@ -202,6 +202,12 @@ void add_conditions(std::vector<Line>& lines, const Digest& d) {
                                       c->power_limit_w)),
                      foreign(c->mig)});
   }
+  if (d.record->conditions && d.ours)
+    for (const TimeRecord& copy : d.record->conditions->copy)
+      if (const TimeRecord* mine = time_in(*d.ours, copy.regime))
+        lines.push_back({ours("a copy of x in the same rounds, "), foreign(copy.regime),
+                         ours(fmt::format(": {} ms; best of ours takes {:.2f} times that", with_interval(copy.ms),
+                                          mine->ms.median / copy.ms.median))});
   if (const auto& again = d.record->best_again)
     lines.push_back({ours("measured again on fresh inputs: "), foreign(again->id),
                      ours(fmt::format(", {} ms", with_interval(again->time.ms)))});

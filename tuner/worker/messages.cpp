@@ -194,7 +194,10 @@ TimeRecord time_record(const Json& json) {
 }
 
 Json from(const Conditions& value) {
-  return {{"power_limit_w", value.power_limit_w},
+  Json copy = Json::array();
+  for (const TimeRecord& time : value.copy) copy.push_back(from(time));
+  return {{"copy", std::move(copy)},
+          {"power_limit_w", value.power_limit_w},
           {"mig", value.mig},
           {"other_processes", value.other_processes},
           {"throttling", value.throttling},
@@ -208,6 +211,7 @@ Conditions conditions(const Json& json) {
   json.at("other_processes").get_to(value.other_processes);
   json.at("throttling").get_to(value.throttling);
   json.at("not_available").get_to(value.not_available);
+  for (const Json& time : json.at("copy")) value.copy.push_back(time_record(time));
   return value;
 }
 

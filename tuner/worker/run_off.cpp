@@ -1,7 +1,10 @@
 #include "tuner/worker/run_off.h"
 
+#include <cuda_runtime.h>
+
 #include <algorithm>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +74,43 @@ Conditions conditions_of(Workbench& bench, const RunOffTimes& times) {
   return conditions;
 }
 
+/// What a copy of x to a buffer of its own takes, beside the entrants: a yardstick, not a route.
+class CopyOfX final : public Runnable {
+ public:
+  CopyOfX(CudaDevice& device, std::size_t bytes) : device_(device), to_(device.allocate(bytes)) {}
+  std::string name() const override { return "copy of x"; }
+  Work work() const override { return {}; }
+  Expected<bool> bind(const Tensors& tensors) override {
+    from_ = tensors.x;
+    return true;
+  }
+  Expected<bool> launch() override {
+    const cudaError_t status =
+        cudaMemcpyAsync(to_->data(), from_, to_->size(), cudaMemcpyDeviceToDevice, device_.stream());
+    if (status != cudaSuccess) return Failure{Outcome::launch_failed, cudaGetErrorString(status), {}};
+    return true;
+  }
+
+ private:
+  CudaDevice& device_;
+  std::unique_ptr<Buffer> to_;
+  const void* from_ = nullptr;
+};
+
+/// Nothing where there is no memory for it.
+std::unique_ptr<Runnable> copy_of_x(Workbench& bench) {
+  auto* const cuda = dynamic_cast<CudaDevice*>(&bench.device());
+  const Problem& problem = bench.context().problem;
+  const auto bytes = static_cast<std::size_t>(problem.x_count()) *
+                     static_cast<std::size_t>(bytes_of(element_of(bench.context().accuracy)));
+  if (!cuda || bytes == 0) return nullptr;
+  try {
+    return std::make_unique<CopyOfX>(*cuda, bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 Expected<RunOffTimes> race(Workbench& bench, const std::vector<Runnable*>& entrants, const Json& request) {
   bench.watchdog().expect(kVendorSeconds);
   for (Runnable* entrant : entrants)
@@ -82,9 +122,13 @@ Expected<RunOffTimes> race(Workbench& bench, const std::vector<Runnable*>& entra
                           run_off_limit(ms_a_round, rounds, request.at("grace_seconds").get<double>()));
   RunOffTimes times;
   times.entries.resize(entrants.size());
+  std::vector<TimeRecord> of_copy;
+  const auto copy = copy_of_x(bench);
+  std::vector<Runnable*> runners = entrants;
+  if (copy && copy->bind(bench.verifier().tensors())) runners.push_back(copy.get());
   for (const Json& measure : request.at("measures")) {
     const auto timings =
-        measure_interleaved(bench.device(), entrants, msg::measure_options(measure), rounds, bench.probe());
+        measure_interleaved(bench.device(), runners, msg::measure_options(measure), rounds, bench.probe());
     if (!timings) return timings.failure();
     for (std::size_t i = 0; i < entrants.size(); ++i) {
       const Timing& timing = (*timings)[i];
@@ -92,12 +136,17 @@ Expected<RunOffTimes> race(Workbench& bench, const std::vector<Runnable*>& entra
       times.entries[i].times.push_back(time_record(timing));
       times.entries[i].times.back().interleaved = true;
     }
+    if (runners.size() > entrants.size() && !timings->back().failure) {
+      of_copy.push_back(time_record(timings->back()));
+      of_copy.back().interleaved = true;
+    }
   }
   for (std::size_t i = 0; i < entrants.size(); ++i)
     if (!times.entries[i].failure)
       if (const auto right = prove_again(bench.verifier(), *entrants[i]); !right)
         times.entries[i].failure = bench.note(right.failure());
   times.conditions = conditions_of(bench, times);
+  times.conditions.copy = std::move(of_copy);
   return times;
 }
 
