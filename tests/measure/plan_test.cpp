@@ -148,10 +148,11 @@ TEST(Clock, IsCyclesOverNanoseconds) {
 }
 
 TEST(Side, WorkThatOutlivesTheStreamIsNoticed) {
-  EXPECT_FALSE(works_elsewhere(0.004, 0.004));
-  EXPECT_FALSE(works_elsewhere(0.03, 0.004));
-  EXPECT_TRUE(works_elsewhere(0.25, 0.004));
-  EXPECT_FALSE(works_elsewhere(0.25, 0.06)) << "a machine where every wait is slow";
+  EXPECT_FALSE(works_elsewhere(0.004, 0.004, 1));
+  EXPECT_FALSE(works_elsewhere(0.03, 0.004, 1));
+  EXPECT_TRUE(works_elsewhere(0.25, 0.004, 1));
+  EXPECT_FALSE(works_elsewhere(0.25, 0.06, 1)) << "a machine where every wait is slow";
+  EXPECT_FALSE(works_elsewhere(0.062, 0.004, 624)) << "nothing beside such a launch";
 }
 
 TEST(Sampling, StopsWhenTheMedianIsKnown) {

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
+
+#include "tuner/family/lower_bound.h"
 
 namespace tuner {
 namespace {
@@ -64,13 +68,18 @@ Variant Candidates::at(std::size_t index) const {
 }
 
 std::vector<std::size_t> Candidates::defaults(const BuildContext& context) const {
-  std::vector<std::size_t> indices;
+  std::vector<std::pair<double, std::size_t>> found;
   std::size_t offset = 0;
   for (const Part& part : parts_) {
-    if (const auto found = part.space.find(part.family->default_configuration(context)))
-      indices.push_back(offset + *found);
+    const Configuration configuration = part.family->default_configuration(context);
+    if (const auto index = part.space.find(configuration))
+      found.emplace_back(lower_bound_ms(part.family->build(context, configuration).work, context.device, true),
+                         offset + *index);
     offset += part.space.size();
   }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::size_t> indices;
+  for (const auto& [bound, index] : found) indices.push_back(index);
   return indices;
 }
 

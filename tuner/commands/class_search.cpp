@@ -26,6 +26,7 @@ void ClassSearch::start(std::optional<std::int64_t> evaluations) {
   const std::size_t total = candidates_.size();
   const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
                           candidates_.defaults(task_.context)};
+  least_ = space.first.size();
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
   limit_ = evaluations ? std::min(total, static_cast<std::size_t>(*evaluations)) : total;
   counted_ = evaluations.has_value();
@@ -63,7 +64,7 @@ void ClassSearch::run(std::optional<double> seconds) {
       strategy_->abandon(pipeline_.front().proposal);
       pipeline_.pop_front();
       continue;
-    } else if (seconds_ && searched() > *seconds_) {
+    } else if (seconds_ && searched() > *seconds_ && task_.result.variants.size() >= least_) {
       break;
     }
     if (!ready(pipeline_.front())) continue;  // the wait ended by a signal or the budget

@@ -89,6 +89,7 @@ class ClassSearch {
   bool counted_ = false;           // evaluations are under a budget
   bool stored_any_ = false;
   std::size_t limit_ = 0, asked_ = 0;
+  std::size_t least_ = 0;  // tried however little time there is: the families' defaults
   std::deque<Pending> pipeline_;
   std::vector<Kept> kept_;
   std::optional<SearchAccount> spent_;  // once the search has ended

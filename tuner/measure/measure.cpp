@@ -36,15 +36,34 @@ Expected<Timing> sample(CudaDevice& device, Stopwatch& stopwatch, Runnable& runn
   return timing;
 }
 
-Expected<Timing> measure_on(CudaDevice& device, Runnable& runnable, const MeasureOptions& options, Probe* probe) {
-  Stopwatch stopwatch(device, options.l2, probe);
-  Sampling first(options);
+/// Up to two samples; `first` tells whether they are certainly slower.
+Expected<bool> take_first(Stopwatch& stopwatch, Runnable& runnable, Sampling& first) {
   for (int i = 0; i < 2; ++i) {
     const auto taken = stopwatch.time_once(runnable, 1);
     if (!taken) return taken.failure();
     first.add(*taken);
-    if (first.certainly_slower()) return first.timing();
+    if (first.certainly_slower()) return true;
   }
+  return false;
+}
+
+Expected<std::optional<Timing>> look_on(CudaDevice& device, Runnable& runnable, const MeasureOptions& options,
+                                        Probe* probe) {
+  if (auto launched = runnable.launch(); !launched) return launched.failure();  // loads lazily
+  if (auto done = device.synchronize(); !done) return done.failure();
+  Stopwatch stopwatch(device, options.l2, probe);
+  Sampling first(options);
+  const auto slower = take_first(stopwatch, runnable, first);
+  if (!slower) return slower.failure();
+  return *slower ? std::optional(first.timing()) : std::nullopt;
+}
+
+Expected<Timing> measure_on(CudaDevice& device, Runnable& runnable, const MeasureOptions& options, Probe* probe) {
+  Stopwatch stopwatch(device, options.l2, probe);
+  Sampling first(options);
+  const auto slower = take_first(stopwatch, runnable, first);
+  if (!slower) return slower.failure();
+  if (*slower) return first.timing();
   const double estimate = first.timing().samples.back();
   double idled = 0;
   steps::idle(std::min(options.settle_seconds, pace_of(options.regime, estimate).settle_seconds), idled);
@@ -58,7 +77,7 @@ Expected<Timing> measure_on(CudaDevice& device, Runnable& runnable, const Measur
   if (!timing) return timing;
   timing->idle_seconds = idled;
   if (auto failure = steps::implausible(runnable, device.environment().device, *timing)) return *failure;
-  if (auto failure = stopwatch.cheated(runnable)) return *failure;
+  if (auto failure = stopwatch.cheated(runnable, timing->ms.median)) return *failure;
   if (options.energy_windows > 0 && !timing->cut) {
     auto energy = steps::energy_of(device, runnable, timing->ms.median, options.energy_windows);
     if (!energy) return energy.failure();
@@ -88,6 +107,11 @@ Expected<double> prepare_on(CudaDevice& device, Runnable& runnable) {
 
 Expected<Timing> measure(Device& device, Runnable& runnable, const MeasureOptions& options, Probe* probe) {
   return steps::guarded<Timing>(device, [&](CudaDevice& cuda) { return measure_on(cuda, runnable, options, probe); });
+}
+
+Expected<std::optional<Timing>> look(Device& device, Runnable& runnable, const MeasureOptions& options, Probe* probe) {
+  return steps::guarded<std::optional<Timing>>(
+      device, [&](CudaDevice& cuda) { return look_on(cuda, runnable, options, probe); });
 }
 
 Expected<double> measure_prepare(Device& device, Runnable& runnable) {

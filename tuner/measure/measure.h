@@ -69,6 +69,11 @@ CompileUnit measure_unit();
 /// unknown and short launches may wait for the host.
 Expected<Timing> measure(Device& device, Runnable& runnable, const MeasureOptions& options, Probe* probe = nullptr);
 
+/// Two launches of a bound Runnable, before it is proved: its timing, cut, where it is certainly slower than
+/// options.best_ms; nothing otherwise.
+Expected<std::optional<Timing>> look(Device& device, Runnable& runnable, const MeasureOptions& options,
+                                     Probe* probe = nullptr);
+
 /// Times bound Runnables in interleaved rounds, at most `most_rounds`, until medians and ratios to the fastest are
 /// known to options.half_width; samples[i][r] belongs to runnables[i], round r (ms). Under sustained load a round gives
 /// each a block of its own, long enough that its own clock settles. Energy is taken afterwards, one after another. An

@@ -26,6 +26,7 @@ constexpr double kBurstFall = 0.05;  // of the clock, that a sample may have los
 constexpr double kSustainedFall = 0.10;
 constexpr double kBusyMs = 0.02;  // a wait takes some microseconds, now and then ten
 constexpr double kBusyFactor = 5;
+constexpr double kBusyShare = 1e-3;
 constexpr double kLeadInMs = 100;  // the power controller answers within tens of milliseconds
 constexpr double kBlockMs = 50;
 constexpr int kMostOfABlock = 1000;
@@ -131,7 +132,9 @@ Timing Sampling::timing() const {
   return timing;
 }
 
-bool works_elsewhere(double busy_ms, double idle_wait_ms) { return busy_ms > kBusyMs + kBusyFactor * idle_wait_ms; }
+bool works_elsewhere(double busy_ms, double idle_wait_ms, double launch_ms) {
+  return busy_ms > kBusyMs + kBusyFactor * idle_wait_ms + kBusyShare * launch_ms;
+}
 
 Pace pace_of(Regime regime, double ms) {
   if (regime == Regime::sustained) return {0, kBurstBlockSamples, 0};

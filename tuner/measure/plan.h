@@ -58,8 +58,8 @@ class Sampling {
 Timing timing_of(std::span<const Sample> samples, L2 l2, Regime regime);
 
 /// Work on a stream that nobody timed: the device stays busy for much longer after the timed stream than a wait with
-/// nothing to wait for takes.
-bool works_elsewhere(double busy_ms, double idle_wait_ms);
+/// nothing to wait for takes, and for more than a thousandth of a launch.
+bool works_elsewhere(double busy_ms, double idle_wait_ms, double launch_ms);
 
 /// How launches of `ms` each are spaced. burst: idle first so that the clock recovers, then short blocks with pauses
 /// four times as long (at most 0.1 s) between them. sustained: no pauses.

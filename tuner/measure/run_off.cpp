@@ -42,7 +42,7 @@ class RunOff {
       stopwatch_.begin_runnable();
       const auto ms = steps::warm_up(stopwatch_, *runnables_[i]);
       if (!ms) return ms.failure();
-      if ((timings_[i].failure = stopwatch_.cheated(*runnables_[i]))) continue;
+      if ((timings_[i].failure = stopwatch_.cheated(*runnables_[i], *ms))) continue;
       entrants_.push_back(runnables_[i]);
       places_.push_back(i);
       estimates_.push_back(*ms);

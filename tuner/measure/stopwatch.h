@@ -44,7 +44,8 @@ class Stopwatch {
   /// Forgets what was noted about an earlier Runnable.
   void begin_runnable() { least_busy_ms_.reset(); }
   /// What makes its times worthless, or nothing: work outside the timed stream, L2 set aside for persisting lines.
-  std::optional<Failure> cheated(const Runnable& runnable) const;
+  /// `launch_ms`: what a launch takes.
+  std::optional<Failure> cheated(const Runnable& runnable, double launch_ms) const;
 
  private:
   struct Bracket {

@@ -181,6 +181,19 @@ Evaluation Workbench::check_and_time(Runnable& runnable, const MeasureOptions* o
   };
   std::optional<Timing> timing;
   Lap lap;
+  const auto fill_cut = [&](const Timing& cut) {
+    evaluation.time = time_record(cut);
+    evaluation.outcome = Outcome::cut;
+    evaluation.reason = fmt::format("at least {:.2g} times slower than the best so far", options->cut_factor);
+    return evaluation;
+  };
+  if (options && options->best_ms) {  // what is much slower is not worth a proof
+    if (const auto bound = runnable.bind(verifier_->tensors()); !bound) return fill(bound.failure());
+    const auto slower = look(*device_, runnable, *options, probe_.get());
+    evaluation.spent.measure += lap.seconds();
+    if (!slower) return fill(slower.failure());
+    if (*slower) return fill_cut(**slower);
+  }
   const auto time = [&]() -> std::optional<Failure> {
     evaluation.spent.verify += lap.seconds();
     auto measured = measure(*device_, runnable, *options, probe_.get());
@@ -201,11 +214,8 @@ Evaluation Workbench::check_and_time(Runnable& runnable, const MeasureOptions* o
   evaluation.errors = proof->errors;
   evaluation.outcome = Outcome::ok;
   if (!timing) return evaluation;
+  if (timing->cut) return fill_cut(*timing);
   evaluation.time = time_record(*timing);
-  if (timing->cut) {
-    evaluation.outcome = Outcome::cut;
-    evaluation.reason = fmt::format("at least {:.2g} times slower than the best so far", options->cut_factor);
-  }
   return evaluation;
 }
 
