@@ -165,6 +165,23 @@ EOF
   [ ! -e /absolute ] || { echo "an absolute path was written"; exit 1; }
 }
 
+plots_take_measured_results() {
+  local status=0
+  expect "of no result" "$(python3 "$root/scripts/plot.py" "$root/README.md" "$work/a.svg" 2>&1 || echo "exit $?")" \
+    "plot.py: $root/README.md: no result file: Expecting value: line 1 column 1 (char 0)
+exit 2"
+  expect_in "offline" "$(python3 "$root/scripts/plot.py" "$root/results/offline/quick/result.json" "$work/a.svg" 2>&1 || echo "exit $?")" \
+    "nothing was timed"
+  local said
+  said=$(python3 "$root/scripts/plot.py" "$root/results/h200/seed/result.json" "$work/a.svg" 2>&1) || status=$?
+  if python3 -c 'import matplotlib' 2>/dev/null; then
+    expect "seed" "$said" "$work/a.svg"
+    expect_in "its plot" "$(cat "$work/a.svg")" "</svg>"
+  else
+    expect "without matplotlib" "$status: $said" "2: plot.py: needs matplotlib (Debian: python3-matplotlib)"
+  fi
+}
+
 scripts_parse() {
   local script
   for script in "$root"/scripts/{tune,test,*.sh} "$root"/tests/scripts/*.sh "$root/.ci/run"; do bash -n "$script"; done

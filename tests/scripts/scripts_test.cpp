@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Checks, Scripts,
                                          "missing_libraries_are_named_where_nothing_can_install_them",
                                          "an_old_compiler_is_refused", "a_folder_that_cannot_be_written_is_named",
                                          "the_summary_counts", "wheels_are_pinned_by_hash",
-                                         "wheels_stay_in_their_folder", "scripts_parse"),
+                                         "wheels_stay_in_their_folder", "plots_take_measured_results", "scripts_parse"),
                          [](const auto& check) { return std::string(check.param); });
 
 }  // namespace
