@@ -35,7 +35,7 @@ TEST(CommandLine, WrongUsageIsExitCodeTwo) {
       {{"list"}, "WHAT"},
       {{"list", "kernels"}, "kernels"},
       {{"describe"}, "FAMILY"},
-      {{"describe", "nope"}, "direct, tiled, wgmma, winograd"},
+      {{"describe", "nope"}, "depthwise, direct, tiled, wgmma, winograd"},
       {{"doctor", "stray"}, "stray"},
       {{"verify", "--device", "gpu"}, "gpu"},
       {{"verify", "--family", "nope", "--device", "offline"}, "nope"},
@@ -242,7 +242,7 @@ TEST(CommandLine, DoctorSaysWhatIsThereAndWhatALackMeans) {
   const Ended doctor = run_to_end({"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.out;
   for (const char* word :
-       {"GPU", "NVRTC", "C++ compiler", "cudnn", "cublas_shift_add", "cache", "direct, tiled, wgmma, winograd"})
+       {"GPU", "NVRTC", "C++ compiler", "cudnn", "cublas_shift_add", "cache", "depthwise, direct, tiled, wgmma, winograd"})
     EXPECT_THAT(doctor.out, HasSubstr(word));
   TemporaryFolder empty;
   ProgramOptions no_tools;
