@@ -23,6 +23,15 @@ class TheResultFile : public testing::Test {
     record.shortlist.clear();
     return result;
   }
+  /// A config that asks for the sample's problem in its class, or for another length.
+  static Config asking(bool same = true) {
+    const ProblemRecord sample = offline_result().problems[0];
+    Config config;
+    config.problems = {{"renamed", sample.problem}};
+    if (!same) config.problems[0].problem.length += 1;
+    config.classes = {sample.classes[0].accuracy};
+    return config;
+  }
   std::size_t variants() const {
     return read_result(folder_.path() / "result.json").problems.at(0).classes.at(0).variants.size();
   }
@@ -33,7 +42,7 @@ class TheResultFile : public testing::Test {
 };
 
 TEST_F(TheResultFile, IsWrittenBetweenPairsWhereSomethingIsNew) {
-  ResultFile file(folder_.path(), store_, false);
+  ResultFile file(folder_.path(), store_, asking());
   file.keep(with_variants(1));
   EXPECT_FALSE(fs::exists(file.result()));
   find_something();
@@ -47,9 +56,9 @@ TEST_F(TheResultFile, IsWrittenBetweenPairsWhereSomethingIsNew) {
   EXPECT_TRUE(fs::exists(file.best()));
 }
 
-TEST_F(TheResultFile, OfAResumedRunIsReplacedByNoLessUntilTheEnd) {
+TEST_F(TheResultFile, IsReplacedByNoLessUntilTheEnd) {
   write_result(with_variants(2), folder_.path());
-  ResultFile file(folder_.path(), store_, true);
+  ResultFile file(folder_.path(), store_, asking());
   find_something();
   file.keep(with_variants(1));
   EXPECT_EQ(variants(), 2u);
@@ -61,9 +70,9 @@ TEST_F(TheResultFile, OfAResumedRunIsReplacedByNoLessUntilTheEnd) {
   EXPECT_EQ(variants(), 1u);
 }
 
-TEST_F(TheResultFile, StaysWhereANewRunFoundNothing) {
+TEST_F(TheResultFile, OfOtherProblemsIsReplacedAsSoonAsThereIsSomething) {
   write_result(with_variants(2), folder_.path());
-  ResultFile file(folder_.path(), store_, false);
+  ResultFile file(folder_.path(), store_, asking(false));
   EXPECT_FALSE(file.keep_last(with_variants(0), false));
   EXPECT_EQ(variants(), 2u);
   find_something();
@@ -71,16 +80,34 @@ TEST_F(TheResultFile, StaysWhereANewRunFoundNothing) {
   EXPECT_EQ(variants(), 1u);
 }
 
+TEST_F(TheResultFile, IsReplacedByNoMoreThatLacksOneOfItsPairs) {
+  RunResult two = with_variants(1);
+  two.problems.push_back(two.problems[0]);
+  two.problems[1].name = "second";
+  two.problems[1].problem.length += 1;
+  write_result(two, folder_.path());
+  Config config = asking();
+  config.problems.push_back({"second", two.problems[1].problem});
+  ResultFile file(folder_.path(), store_, config);
+  find_something();
+  file.keep(with_variants(3));
+  EXPECT_FALSE(file.keep_last(with_variants(3), false));
+  EXPECT_EQ(variants(), 1u);
+  two.problems[0] = with_variants(3).problems[0];
+  EXPECT_TRUE(file.keep_last(two, false));
+  EXPECT_EQ(variants(), 3u);
+}
+
 TEST_F(TheResultFile, ThatIsNoneIsNoLoss) {
   folder_.write("result.json", "not a result");
-  ResultFile file(folder_.path(), store_, false);
+  ResultFile file(folder_.path(), store_, asking());
   EXPECT_TRUE(file.keep_last(with_variants(0), false));
   EXPECT_EQ(variants(), 0u);
 }
 
 TEST_F(TheResultFile, ThatCannotBeReplacedIsSaidToBeAtTheStart) {
   fs::create_directory(folder_.path() / "best.json");
-  EXPECT_THROW(ResultFile(folder_.path(), store_, false), EnvironmentError);
+  EXPECT_THROW(ResultFile(folder_.path(), store_, asking()), EnvironmentError);
   EXPECT_THROW(require_replaceable(folder_.path() / "no/folder"), EnvironmentError);
   EXPECT_NO_THROW(require_replaceable("/dev/null"));
 }

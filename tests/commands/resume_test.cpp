@@ -164,6 +164,26 @@ TEST_F(Resume, NotAskedForAndInterruptedAtOnceLeavesTheResult) {
   EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));
 }
 
+TEST_F(Resume, NotAskedForAndInterruptedWithLessLeavesTheResult) {
+  ASSERT_EQ(run({"--problem", "same-rate"}).code, 0);
+  const std::string whole = TemporaryFolder::content_of(file("result.json"));
+  const std::string best = TemporaryFolder::content_of(file("best.json"));
+  TemporaryFolder cache;
+  ProgramOptions cold;
+  cold.cache = cache.path();
+  ChildProgram program({"--config", data_file("tiny.json"), "--device", "offline", "--out", folder_.path(), "--jobs",
+                        "1", "--problem", "same-rate", "--verbose"},
+                       cold);
+  ASSERT_TRUE(eventually(100, [&] { return program.err().find(": unproven") != std::string::npos; }));
+  kill(program.pid(), SIGINT);
+  const Ended ended = program.wait(30);
+  EXPECT_EQ(ended.code, 130) << ended.err;
+  EXPECT_GE(StoreCopy(file("store.sqlite")).rows().size(), 1u) << "it found something";
+  EXPECT_EQ(TemporaryFolder::content_of(file("result.json")), whole);
+  EXPECT_EQ(TemporaryFolder::content_of(file("best.json")), best);
+  EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));
+}
+
 TEST_F(Resume, NotAskedForBeginsAnewAndKeepsTheEarlierRecordsAside) {
   ASSERT_EQ(run({"--budget", "2evals"}).code, 0);
   const auto rows = StoreCopy(file("store.sqlite")).rows();
@@ -172,6 +192,22 @@ TEST_F(Resume, NotAskedForBeginsAnewAndKeepsTheEarlierRecordsAside) {
   EXPECT_THAT(anew.err, AllOf(HasSubstr(file("store.previous.sqlite").string()), Not(HasSubstr("from the store"))));
   EXPECT_EQ(StoreCopy(file("store.previous.sqlite")).rows(), rows);
   EXPECT_EQ(StoreCopy(file("store.sqlite")).rows().size(), rows.size());
+}
+
+TEST_F(Resume, NotAskedForTwiceKeepsBothAndTheWayBackLeadsToTheFirst) {
+  ASSERT_EQ(run({"--problem", "same-rate"}).code, 0);
+  const auto rows = StoreCopy(file("store.sqlite")).rows();
+  const auto ids = ids_of(result());
+  EXPECT_EQ(run({"--problem", "same-rate", "--budget", "1evals"}).code, 0);
+  const Ended third = run({"--problem", "same-rate", "--budget", "2evals"});
+  EXPECT_THAT(third.err, HasSubstr(file("store.previous-2.sqlite").string()));
+  EXPECT_EQ(ids_of(result()).size(), 2u);
+  for (const char* name : {"store.sqlite", "store.sqlite-wal"}) fs::remove(file(name));
+  fs::rename(file("store.previous.sqlite"), file("store.sqlite"));
+  const Ended back = resume({"--problem", "same-rate"});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(StoreCopy(file("store.sqlite")).rows(), rows);
+  EXPECT_EQ(ids_of(result()), ids);
 }
 
 TEST_F(Resume, BudgetsCoverTheWholeRun) {

@@ -131,14 +131,15 @@ TEST_F(StoreFile, FactsKeepTheirFirstValue) {
   EXPECT_EQ(store.fact("started"), "then");
 }
 
-TEST_F(StoreFile, RecordsAreSetAsideWholeAndTheEarlierOnesReplaced) {
-  const fs::path previous = folder_.path() / "store.previous.sqlite";
+TEST_F(StoreFile, RecordsAreSetAsideWholeAndTheEarlierOnesStay) {
   {
     Store store(file());
     EXPECT_EQ(store.set_aside(), std::nullopt) << "nothing to keep";
   }
-  EXPECT_FALSE(fs::exists(previous));
-  for (const int records : {5, 2}) {
+  EXPECT_EQ(names(), std::vector<std::string>{"store.sqlite"});
+  for (const auto& [records, name] : {std::pair(5, "store.previous.sqlite"), std::pair(2, "store.previous-2.sqlite"),
+                                      std::pair(7, "store.previous-3.sqlite")}) {
+    const fs::path previous = folder_.path() / name;
     fill(records);
     Store store(file());
     store.set_fact("started", "then");
@@ -149,6 +150,48 @@ TEST_F(StoreFile, RecordsAreSetAsideWholeAndTheEarlierOnesReplaced) {
     EXPECT_EQ(kept.size(), records);
     EXPECT_EQ(kept.find(key_of(1))->data, record_of(1).data);
   }
+  EXPECT_EQ(Store(folder_.path() / "store.previous.sqlite").size(), 5);
+  EXPECT_EQ(Store(folder_.path() / "store.previous-2.sqlite").size(), 2);
+}
+
+TEST_F(StoreFile, PutBackBesideTheLogOfAKilledProcessIsRefusedUntilTheLogIsGone) {
+  for (const int puts : {0, 1, 500}) {  // 500: the log was taken into the file and begun anew meanwhile
+    for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove(entry);
+    fill(20);
+    EXPECT_EQ(in_child([&] {
+                Store store(file());
+                store.set_aside();
+                store.set_fact("started", "now");
+                for (int i = 0; i < puts; ++i) store.put(key_of(100 + i), record_of(i));
+                return kill(getpid(), SIGKILL);
+              }),
+              -SIGKILL);
+    const fs::path log = file().string() + "-wal";
+    ASSERT_GT(fs::file_size(log), 0u);
+    fs::rename(folder_.path() / "store.previous.sqlite", file());
+    const std::string log_before = TemporaryFolder::content_of(log);
+    EXPECT_THAT(refusal(), AllOf(HasSubstr(log.string() + " beside it is not its own"), HasSubstr("remove that file")));
+    EXPECT_EQ(TemporaryFolder::content_of(log) == log_before, true);
+    fs::remove(log);
+    Store store(file());
+    EXPECT_EQ(store.size(), 20) << puts;
+    EXPECT_EQ(store.find(key_of(19))->data, record_of(19).data);
+  }
+}
+
+TEST_F(StoreFile, OfAnEarlierVersionIsTakenWithItsLogAndThenTellsItsOwn) {
+  fill(3);
+  sql("DELETE FROM facts");
+  EXPECT_EQ(in_child([&] {
+              Store store(file());
+              store.put(key_of(3), record_of(3));
+              return kill(getpid(), SIGKILL);
+            }),
+            -SIGKILL);
+  EXPECT_GT(fs::file_size(file().string() + "-wal"), 0u);
+  Store store(file());
+  EXPECT_EQ(store.size(), 4);
+  EXPECT_EQ(store.fact("identity").size(), 32u);
 }
 
 TEST_F(StoreFile, ASecondProcessIsRefusedAtOnceAndToldByWhom) {
@@ -272,11 +315,11 @@ TEST_F(StoreFile, WhatIsNoFileIsRefusedAtOnce) {
 
 TEST_F(StoreFile, RecordsThatCannotBeSetAsideStay) {
   fill(3);
-  fs::create_directory(folder_.path() / "store.previous.sqlite");
+  folder_.write("store.previous.sqlite.tmp/in the way", "");
   Store store(file());
   EXPECT_THROW(store.set_aside(), EnvironmentError);
   EXPECT_EQ(store.size(), 3);
-  EXPECT_FALSE(fs::exists(folder_.path() / "store.previous.sqlite.tmp"));
+  EXPECT_FALSE(fs::exists(folder_.path() / "store.previous.sqlite"));
 }
 
 TEST_F(StoreFile, AnotherFormatIsRefusedWithBothNumbers) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -15,20 +17,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::size_t records_of(const RunResult& result) {
+std::size_t records_of(const ClassRecord& record) {
+  const auto run = [](const BaselineRecord& baseline) { return baseline.status != "not run"; };
+  return record.variants.size() +
+         static_cast<std::size_t>(std::count_if(record.baselines.begin(), record.baselines.end(), run));
+}
+
+/// Of all classes for which `counts` says so.
+template <class Counts>
+std::size_t records_of(const RunResult& result, Counts counts) {
   std::size_t records = 0;
   for (const ProblemRecord& problem : result.problems)
-    for (const ClassRecord& record : problem.classes) records += record.variants.size() + record.baselines.size();
+    for (const ClassRecord& record : problem.classes)
+      if (counts(problem.problem, record.accuracy)) records += records_of(record);
   return records;
 }
 
-std::size_t records_in(const fs::path& file) {
+std::optional<RunResult> result_in(const fs::path& file) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return 0;
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
   try {
-    return records_of(read_result(file));
+    return read_result(file);
   } catch (const UsageError&) {  // no result: nothing is lost
-    return 0;
+    return std::nullopt;
   }
 }
 
@@ -50,21 +61,38 @@ void require_replaceable(const fs::path& path) {
   if (::access(folder.c_str(), W_OK | X_OK) != 0) fail(std::strerror(errno));
 }
 
-ResultFile::ResultFile(const fs::path& folder, const Store& store, bool resumed)
-    : folder_(folder), store_(store), resumed_(resumed) {
+ResultFile::ResultFile(const fs::path& folder, const Store& store, const Config& config)
+    : folder_(folder), store_(store) {
   for (const fs::path& file : {result(), best()}) require_replaceable(file);
-  standing_ = records_in(result());
+  const auto earlier = result_in(result());
+  if (!earlier) return;
+  stands_ = true;
+  for (const NamedProblem& named : config.problems)
+    for (const Accuracy accuracy : config.classes) {
+      const auto asked = [&](const Problem& problem, Accuracy its) {
+        return problem == named.problem && its == accuracy;
+      };
+      standing_.push_back({named.problem, accuracy, records_of(*earlier, asked)});
+    }
+}
+
+bool ResultFile::has_less(const RunResult& result) const {
+  return std::any_of(standing_.begin(), standing_.end(), [&](const Pair& pair) {
+    return pair.records > records_of(result, [&](const Problem& problem, Accuracy accuracy) {
+             return problem == pair.problem && accuracy == pair.accuracy;
+           });
+  });
 }
 
 void ResultFile::keep(const RunResult& result) {
-  if (store_.puts() == written_ || (resumed_ && records_of(result) < standing_)) return;
+  if (store_.puts() == written_ || has_less(result)) return;
   written_ = store_.puts();
   write_result(result, folder_);
 }
 
 bool ResultFile::keep_last(const RunResult& result, bool complete) {
-  const bool found = !resumed_ && store_.puts() > 0;
-  if (!complete && !found && records_of(result) < standing_) return false;
+  const bool nothing = records_of(result, [](const Problem&, Accuracy) { return true; }) == 0;
+  if (!complete && stands_ && (nothing || has_less(result))) return false;
   write_result(result, folder_);
   return true;
 }

@@ -227,8 +227,10 @@ void saving(const Session& session, const Save& save) {
 void begin(Store& store, bool resume, Progress& progress, RunResult& result) {
   if (!resume) {
     if (const auto previous = store.set_aside())
-      progress.note(fmt::format("An earlier run's records are kept in {}; --resume would have gone on with them",
-                                previous->string()));
+      progress.note(
+          fmt::format("An earlier run's records are kept in {}; --resume would have gone on with them, and "
+                      "docs/FORMATS.md (Store) has the way back",
+                      previous->string()));
   } else if (const auto size = store.size(); size > 0) {
     progress.note(fmt::format("Resuming: the store holds {} records", size));
   }
@@ -263,7 +265,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
   require_energy_counter(config, target);
   require_writable(folder);
   if (!store) store.emplace(file);
-  ResultFile results(folder, *store, options.resume);
+  ResultFile results(folder, *store, config);
   std::optional<HostProver> prover;
   if (!target.measured()) prover.emplace(settings, jobs, config.search.seed, limits_of(config.compile));
   Session session{config,

@@ -161,4 +161,19 @@ std::string database_image(const std::string& sql) {
   return {bytes.get(), bytes.get() + size};
 }
 
+std::optional<std::string> text_in_image(std::string image, const std::string& sql) {
+  if (image.size() < 100) return std::nullopt;
+  image[18] = image[19] = 1;  // "no write-ahead log" (sqlite.org/fileformat): memory has none
+  Database memory(":memory:");
+  const auto size = static_cast<sqlite3_int64>(image.size());
+  if (sqlite3_deserialize(memory.get(), "main", reinterpret_cast<unsigned char*>(image.data()), size, size,
+                          SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+    return std::nullopt;
+  try {
+    return memory.text_of(sql);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace tuner

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,5 +81,8 @@ class Transaction {
 
 /// The bytes of a database file that `sql` makes.
 std::string database_image(const std::string& sql);
+/// First column of the first row of `sql` in the database that these bytes alone are, without any journal; nothing
+/// where they are none.
+std::optional<std::string> text_in_image(std::string image, const std::string& sql);
 
 }  // namespace tuner

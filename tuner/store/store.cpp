@@ -31,6 +31,12 @@ CREATE TABLE records (
 ) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;)";
 
+// A fact that every transaction writes again beside the number of puts, so that each write-ahead log tells whose it is.
+constexpr const char* kIdentity = "SELECT value FROM facts WHERE name = 'identity'";
+constexpr const char* kNewIdentity = "REPLACE INTO facts VALUES ('identity', lower(hex(randomblob(16))));";
+constexpr const char* kCount =
+    "INSERT INTO facts VALUES ('puts', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1";
+
 constexpr const char* kSelect =
     "SELECT unit, cubin, gpu, sm_count, power_limit_w, driver_branch, settings, seed, protocol, elapsed, provenance, "
     "data FROM records WHERE problem = ? AND class = ? ";
@@ -107,8 +113,8 @@ const fs::path& made(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(file, error)))
     // Whole or not at all; where another process was quicker, its file stays.
-    publish_file(file, database_image(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; BEGIN;{}COMMIT;",
-                                                  kApplication, kFormat, kSchema)));
+    publish_file(file, database_image(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}; BEGIN;{}{}COMMIT;",
+                                                  kApplication, kFormat, kSchema, kNewIdentity)));
   require_ours(file);
   require_writable(file);
   return file;
@@ -144,6 +150,37 @@ class NoNewEmptyFile {
   bool was_;
 };
 
+std::string content_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// The identity that the file has without the write-ahead log beside it; nothing where there is no log, or where it
+/// cannot be told. Reads the file, which gives up this process's locks on it.
+std::optional<std::string> identity_without_log(const fs::path& file) {
+  std::error_code error;
+  const auto log = fs::file_size(file.string() + "-wal", error);
+  if (error || log == 0) return std::nullopt;
+  return text_in_image(content_of(file), kIdentity);
+}
+
+/// SQLite takes any log of the right name for the file's own. A file that was put in the place of a killed process's
+/// would lose its records to that one's log.
+void require_own_log(Database& database, const std::optional<std::string>& identity) {
+  if (!identity) return;
+  const std::string name = database.file().string();
+  std::optional<std::string> with_log;
+  try {
+    with_log = database.text_of(kIdentity);
+  } catch (const UsageError&) {  // pages of two files
+  }
+  if (with_log != identity)
+    throw UsageError(
+        fmt::format("{}: {}-wal beside it is not its own but left by a process that was killed while another store had "
+                    "this name; nothing was changed; remove that file to go on with this store",
+                    name, name));
+}
+
 /// Refuses one that is damaged or not made as a store is. Leaves it, and what is beside it, as it was.
 const fs::path& whole(const fs::path& file) {
   const auto damaged = [&](std::string_view why) {
@@ -151,10 +188,12 @@ const fs::path& whole(const fs::path& file) {
                                   why.substr(0, why.find('\n'))));
   };
   const NoNewEmptyFile log(file.string() + "-wal");
+  const auto identity = identity_without_log(file);
   Database database(file);
   database.checkpoint_when_closing(false);
   database.lock();
   try {
+    require_own_log(database, identity);
     if (const std::string found = database.text_of("PRAGMA integrity_check(1)"); found != "ok") throw damaged(found);
     if (schema_of(database) != own_schema()) throw damaged("other tables than a store's");
   } catch (const UsageError&) {
@@ -165,6 +204,15 @@ const fs::path& whole(const fs::path& file) {
     throw damaged(error.what());
   }
   return file;
+}
+
+/// Where records of the store are set aside: a name that nothing has.
+fs::path unused_name(const fs::path& store) {
+  const std::string stem = (store.parent_path() / store.stem()).string() + ".previous";
+  std::error_code error;
+  fs::path name = stem + ".sqlite";
+  for (int i = 2; fs::exists(fs::symlink_status(name, error)); ++i) name = fmt::format("{}-{}.sqlite", stem, i);
+  return name;
 }
 
 void sync(const fs::path& path, int flags) {
@@ -181,21 +229,31 @@ void sync(const fs::path& path, int flags) {
 
 Store::Store(const fs::path& file) : database_(whole(made(file))) {
   database_.lock();
-  database_.text_of(fmt::format("PRAGMA journal_mode={}", journal_mode_in(file.parent_path())));
   database_.run("PRAGMA synchronous=FULL");
+  if (database_.text_of(kIdentity).empty()) {  // of an earlier version
+    use_file_alone();
+    database_.run(kNewIdentity);
+  }
+  use_journal();
   find_.emplace(database_, std::string(kSelect) + "AND stage = ? AND subject = ?");
   put_.emplace(database_, kPut);
+  count_.emplace(database_, kCount);
+}
+
+/// Until use_journal() the file itself has all that was committed.
+void Store::use_file_alone() { database_.text_of("PRAGMA journal_mode=DELETE"); }
+
+void Store::use_journal() {
+  database_.text_of(fmt::format("PRAGMA journal_mode={}", journal_mode_in(database_.file().parent_path())));
 }
 
 std::optional<fs::path> Store::set_aside() {
   if (size() == 0) return std::nullopt;
-  const fs::path previous = database_.file().parent_path() / (database_.file().stem().string() + ".previous.sqlite");
+  const fs::path previous = unused_name(database_.file());
   const fs::path copy = previous.string() + ".tmp";
   std::error_code error;
   fs::remove(copy, error);
   try {
-    if (fs::is_directory(previous, error))
-      throw EnvironmentError(fmt::format("{}: cannot be written: it is a folder", previous.string()));
     Statement(database_, "VACUUM INTO ?").bind(copy.string()).step();
     sync(copy, O_RDONLY);
     fs::rename(copy, previous, error);
@@ -205,9 +263,11 @@ std::optional<fs::path> Store::set_aside() {
     throw;
   }
   sync(previous.parent_path().empty() ? "." : previous.parent_path(), O_RDONLY | O_DIRECTORY);
+  use_file_alone();  // so that no log of the new store's can lie beside a file with the old one's identity
   Transaction transaction(database_);
-  database_.run("DELETE FROM records; DELETE FROM facts");
+  database_.run(std::string("DELETE FROM records; DELETE FROM facts;") + kNewIdentity);
   transaction.commit();
+  use_journal();
   return previous;
 }
 
@@ -232,8 +292,12 @@ void Store::put(const RecordKey& key, const StoredRecord& record) {
   put_->bind(valid.power_limit_w).bind(valid.driver_branch).bind(valid.settings);
   put_->bind(static_cast<std::int64_t>(valid.seed)).bind(valid.protocol);
   put_->bind(record.elapsed).bind(record.provenance).bind(record.data);
+  Transaction transaction(database_);
   put_->step();
   put_->reset();
+  count_->step();
+  count_->reset();
+  transaction.commit();
   ++puts_;
 }
 

@@ -31,11 +31,13 @@ struct StoredRecord {
 class Store {
  public:
   /// Opens the file or makes it. UsageError (one line) for a file that is damaged, foreign, or of another format
-  /// version; EnvironmentError if another process has it open, or where it cannot be written. Nothing is changed then.
+  /// version, and where the write-ahead log beside it is another store's; EnvironmentError if another process has it
+  /// open, or where it cannot be written. Nothing is changed then.
   explicit Store(const std::filesystem::path& file);
 
-  /// Moves all records to <file's stem>.previous.sqlite, which is replaced, and says where; nothing if there are none.
-  /// Either name holds them at every moment.
+  /// Moves all records to a file of their own and says where; nothing if there are none. The file is
+  /// <stem>.previous.sqlite or, where that stands, <stem>.previous-2.sqlite and so on: none is ever replaced. Either
+  /// name holds the records at every moment.
   std::optional<std::filesystem::path> set_aside();
 
   std::int64_t size();
@@ -53,8 +55,11 @@ class Store {
   void set_fact(const std::string& name, const std::string& value);
 
  private:
+  void use_file_alone();
+  void use_journal();
+
   Database database_;
-  std::optional<Statement> find_, put_;
+  std::optional<Statement> find_, put_, count_;
   std::int64_t puts_ = 0;
 };
 
