@@ -223,9 +223,9 @@ class WinogradFamily final : public Family {
     program.unit.source = "#include \"kernels/winograd/kernel.cuh\"\n#include \"kernels/winograd/pack.cuh\"\n";
     program.unit.kernels = {instance("kernel"), instance("scale"), instance("weigh"), instance("pack")};
     program.run = {{instance("kernel"), ct1d::winograd::run_shape(t, g, 4)}};
-    program.prepare = {{instance("scale"), ct1d::winograd::scale_shape(g)},
-                       {instance("weigh"), ct1d::winograd::weigh_shape(g)},
-                       {instance("pack"), ct1d::winograd::prepare_shape(t, g, 4)}};
+    for (const char* step : {"scale", "weigh", "pack"})
+      program.prepare.push_back(
+          {instance(step), ct1d::winograd::prepare_shape(t, g, 4, static_cast<int>(program.prepare.size()))});
     program.packed_bytes = static_cast<std::size_t>(ct1d::winograd::packed_bytes(t, g, 4));
     // Chunks that are not full cost more, and so does what is computed directly.
     const double products = context.problem.flop() * t.points / (static_cast<double>(t.taps) * t.outputs());

@@ -172,9 +172,13 @@ constexpr LaunchShape scale_shape(const Geometry& g) {
 constexpr LaunchShape weigh_shape(const Geometry& g) {
   return {static_cast<unsigned>(max_of(1, min_of(g.in_channels, 65536))), 1, 1, kWarpThreads, 1, 1, 0, 1};
 }
-constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int element_bytes) {
+constexpr LaunchShape pack_shape(const Tunables& t, const Geometry& g, int element_bytes) {
   const int64 blocks = ceil_div(packed_bytes(t, g, element_bytes) / element_bytes, kPackThreads);
   return {static_cast<unsigned>(max_of(1, min_of(blocks, 65536))), 1, 1, kPackThreads, 1, 1, 0, 1};
+}
+/// In the order in which they are launched.
+constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int element_bytes, int step) {
+  return step == 0 ? scale_shape(g) : step == 1 ? weigh_shape(g) : pack_shape(t, g, element_bytes);
 }
 
 }  // namespace ct1d::winograd

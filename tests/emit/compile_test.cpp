@@ -57,7 +57,8 @@ class EmittedHeader : public testing::Test {
   }
 
   void write_check() {
-    folder_.write("tuned.hpp", emit_header({seed_result(), direct_result(), strided_result()}, {}));
+    folder_.write("tuned.hpp",
+                  emit_header({seed_result(), direct_result(), strided_result(), upsampling_result()}, {}));
     const std::string source = content_of(fs::path(TUNER_SOURCE_DIR) / "tests/emit/emitted_check.cu.in");
     folder_.write("check.cu", replaced(replaced(source, "@HEADER@", "tuned.hpp"), "@NAMESPACE@", "conv_transpose1d"));
   }

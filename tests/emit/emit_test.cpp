@@ -75,6 +75,42 @@ TEST(Emit, IsOneFileWithOnlyTheFamiliesItNeeds) {
   EXPECT_THAT(both, HasSubstr("#undef CT1D_HD\n")) << "macros do not leak";
 }
 
+TEST(Emit, LaunchesAllKernelsThatPrepareWeightsInTheirOrder) {
+  const std::string header = emit_header({upsampling_result()}, {});
+  const auto place = [&](const std::string& text) {
+    EXPECT_EQ(count_of(header, text), 1u) << text;
+    return header.find(text);
+  };
+  const std::size_t scale = place("if (step == 0) return reinterpret_cast<const void*>(&ct1d::winograd::scale<"),
+                    weigh = place("if (step == 1) return reinterpret_cast<const void*>(&ct1d::winograd::weigh<"),
+                    pack = place("    return reinterpret_cast<const void*>(&ct1d::winograd::pack<");
+  EXPECT_LT(scale, weigh);
+  EXPECT_LT(weigh, pack);
+  EXPECT_THAT(header, HasSubstr("ct1d::winograd::prepare_shape(tunables(), g, 4, step)"));
+  EXPECT_THAT(header, HasSubstr("3, Kernels0::prepare_shape, Kernels0::prepare_kernel}"));
+  EXPECT_THAT(header, HasSubstr("kMostSteps = 3;"));
+}
+
+TEST(Emit, TakesEveryFamilyInEveryClassThatItServes) {
+  const Problem dense{2, 64, 64, 3, 1, 1, 0, 1, 1, true, 500}, depthwise{2, 64, 64, 12, 2, 5, 0, 1, 64, true, 500};
+  for (const Family* family : families()) {
+    std::size_t emitted = 0;
+    for (const Problem& problem : {dense, depthwise})
+      for (const Accuracy accuracy : kAccuracies) {
+        const BuildContext context{problem, accuracy, sample_h200()};
+        if (family->refuses(context)) continue;
+        VariantRecord variant = sample_variant("direct", problem, 1);
+        variant.variant = {std::string(family->name()), family->default_configuration(context)};
+        variant.id = id_of(variant.variant);
+        RunResult result = sample_result("one", problem, {variant});
+        result.problems[0].classes[0].accuracy = accuracy;
+        EXPECT_EQ(refusal({result}), "accepted") << family->name() << " " << to_string(accuracy);
+        ++emitted;
+      }
+    EXPECT_GT(emitted, 0u) << family->name();
+  }
+}
+
 TEST(Emit, RefusesUnmeasuredResultsUnlessToldOtherwise) {
   EXPECT_THAT(refusal({unmeasured_result()}),
               AllOf(HasSubstr("offline"), HasSubstr("holds no times"), HasSubstr("--unmeasured")));

@@ -63,6 +63,12 @@ inline RunResult strided_result() {
   return sample_result("odd", problem, {sample_variant("tiled", problem, 0.01)});
 }
 
+/// An upsampling layer for which winograd was best, whose weights three kernels prepare.
+inline RunResult upsampling_result() {
+  const Problem problem{2, 64, 48, 16, 8, 4, 0, 1, 1, true, 100};
+  return sample_result("upsampling", problem, {sample_variant("winograd", problem, 0.01)});
+}
+
 inline RunResult unmeasured_result() {
   RunResult result = seed_result();
   result.name = "offline";

@@ -19,12 +19,11 @@ namespace {
 /// Kernels of one configuration: an element of the header's kKernels.
 struct Instance {
   const Chosen* chosen = nullptr;
-  std::string run_kernel;
-  std::string prepare_kernel;  // empty: none
+  std::vector<std::string> run, prepare;  // in the order of their launches; nothing to prepare: run reads w itself
 
   std::string key() const {
-    return chosen->variant.family + "\n" + to_string(chosen->variant.tunables) + "\n" + run_kernel + "\n" +
-           prepare_kernel;
+    return fmt::format("{}\n{}\n{}\n\n{}", chosen->variant.family, to_string(chosen->variant.tunables),
+                       fmt::join(run, "\n"), fmt::join(prepare, "\n"));
   }
 };
 
@@ -36,16 +35,14 @@ struct Contents {
   std::vector<std::size_t> tuned_instance, general_instance;
 };
 
-Instance instance_of(const Chosen& chosen) {
-  const Program& program = chosen.program;
-  if (program.run.size() != 1 || program.prepare.size() > 1)
-    throw UsageError(fmt::format("emit: {} runs {} kernels a call; a header can hold families of one so far",
-                                 chosen.variant.family, program.run.size()));
-  return {&chosen, program.run[0].kernel, program.prepare.empty() ? "" : program.prepare[0].kernel};
+std::vector<std::string> kernels_of(const std::vector<Launch>& launches) {
+  std::vector<std::string> kernels;
+  for (const Launch& launch : launches) kernels.push_back(launch.kernel);
+  return kernels;
 }
 
 std::size_t add_instance(std::vector<Instance>& instances, const Chosen& chosen) {
-  const Instance instance = instance_of(chosen);
+  const Instance instance{&chosen, kernels_of(chosen.program.run), kernels_of(chosen.program.prepare)};
   const auto known =
       std::find_if(instances.begin(), instances.end(), [&](const Instance& i) { return i.key() == instance.key(); });
   if (known != instances.end()) return static_cast<std::size_t>(known - instances.begin());
@@ -87,6 +84,21 @@ std::string value_text(const Value& value) {
   throw UsageError("emit: tunables with named values cannot be emitted yet: " + std::get<std::string>(value));
 }
 
+/// Shapes and kernels of launches in a row ("run", "prepare"), by the number of the launch. What one kernel does needs
+/// no such number in the family's layout.h.
+std::string steps_text(const std::string& family, const char* what, const std::vector<std::string>& kernels,
+                       int element_bytes) {
+  const char* step = kernels.size() > 1 ? " step" : "";
+  std::string text = fmt::format(
+      "  static ct1d::LaunchShape {0}_shape(const ct1d::Geometry& g, int{1}) {{\n"
+      "    return {2}::{0}_shape(tunables(), g, {3}{4});\n  }}\n  static const void* {0}_kernel(int{1}) {{\n",
+      what, step, family, element_bytes, kernels.size() > 1 ? ", step" : "");
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    text += fmt::format("    {}return reinterpret_cast<const void*>(&{});\n",
+                        i + 1 < kernels.size() ? fmt::format("if (step == {}) ", i) : "", kernels[i]);
+  return text + "  }\n";
+}
+
 std::string instance_text(const Instance& instance, std::size_t index) {
   const Chosen& chosen = *instance.chosen;
   const std::string family = "ct1d::" + chosen.variant.family;
@@ -97,29 +109,31 @@ std::string instance_text(const Instance& instance, std::size_t index) {
   std::string text = fmt::format("/// {}\nstruct Kernels{} {{\n", one_line(describe(chosen)), index);
   text += fmt::format("  static constexpr {}::Tunables tunables() {{\n    {}::Tunables t{{}};\n{}    return t;\n  }}\n",
                       family, family, assignments);
-  for (const auto& [type, name] : {std::pair{"ct1d::LaunchShape", "run_shape"},
-                                   {"ct1d::LaunchShape", "prepare_shape"},
-                                   {"long long", "packed_bytes"},
-                                   {"long long", "workspace_bytes"}})
-    text += fmt::format("  static {} {}(const ct1d::Geometry& g) {{ return {}::{}(tunables(), g, {}); }}\n", type, name,
-                        family, name, bytes);
-  for (const auto& [name, kernel] :
-       {std::pair{"run_kernel", instance.run_kernel}, {"prepare_kernel", instance.prepare_kernel}})
-    if (!kernel.empty())
-      text += fmt::format("  static const void* {}() {{\n    return reinterpret_cast<const void*>(&{});\n  }}\n", name,
-                          kernel);
+  for (const char* name : {"packed_bytes", "workspace_bytes"})
+    text += fmt::format("  static long long {0}(const ct1d::Geometry& g) {{ return {1}::{0}(tunables(), g, {2}); }}\n",
+                        name, family, bytes);
+  text += steps_text(family, "run", instance.run, bytes);
+  if (!instance.prepare.empty()) text += steps_text(family, "prepare", instance.prepare, bytes);
   return text + "};\n";
 }
 
 std::string kernels_text(const std::vector<Instance>& instances) {
   std::string text;
   for (std::size_t i = 0; i < instances.size(); ++i) text += instance_text(instances[i], i) + "\n";
+  std::size_t most = 1;
+  for (const Instance& instance : instances) most = std::max({most, instance.run.size(), instance.prepare.size()});
+  text += fmt::format(
+      "/// Launches of a call or of its preparation at most.\ninline constexpr int kMostSteps = {};\n\n", most);
   text += "inline constexpr Kernels kKernels[] = {\n";
-  for (std::size_t i = 0; i < instances.size(); ++i)
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const bool prepares = !instances[i].prepare.empty();
     text += fmt::format(
-        "    {{Kernels{0}::run_shape, Kernels{0}::prepare_shape, Kernels{0}::packed_bytes, "
-        "Kernels{0}::workspace_bytes,\n     Kernels{0}::run_kernel, {1}}},\n",
-        i, instances[i].prepare_kernel.empty() ? std::string("nullptr") : fmt::format("Kernels{}::prepare_kernel", i));
+        "    {{Kernels{0}::packed_bytes, Kernels{0}::workspace_bytes,\n     {1}, Kernels{0}::run_shape, "
+        "Kernels{0}::run_kernel,\n     {2}, {3}, {4}}},\n",
+        i, instances[i].run.size(), instances[i].prepare.size(),
+        prepares ? fmt::format("Kernels{}::prepare_shape", i) : std::string("nullptr"),
+        prepares ? fmt::format("Kernels{}::prepare_kernel", i) : std::string("nullptr"));
+  }
   return text + "};\n";
 }
 

@@ -1,5 +1,5 @@
 // Results to one self-contained C++17 header for nvcc: the chosen kernels' source, the table of what was tuned, and an
-// API (docs/PRODUCTION.md). Needs no GPU and no NVRTC, here or where the header is used.
+// API. Needs no GPU and no NVRTC, here or where the header is used.
 #pragma once
 
 #include <string>

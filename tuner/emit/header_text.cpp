@@ -135,14 +135,17 @@ inline ct1d::Geometry geometry_of(const Problem& p) {
           y_row};
 }
 
-/// A configuration's kernels and what they need for a call. Null prepare_kernel: run reads w itself.
+/// A configuration's kernels, by their place in the order of launches, and what they need for a call. No prepare
+/// kernels: run reads w itself.
 struct Kernels {
-  ct1d::LaunchShape (*run_shape)(const ct1d::Geometry&);
-  ct1d::LaunchShape (*prepare_shape)(const ct1d::Geometry&);
   long long (*packed_bytes)(const ct1d::Geometry&);
   long long (*workspace_bytes)(const ct1d::Geometry&);
-  const void* (*run_kernel)();
-  const void* (*prepare_kernel)();
+  int run_steps;
+  ct1d::LaunchShape (*run_shape)(const ct1d::Geometry&, int step);
+  const void* (*run_kernel)(int step);
+  int prepare_steps;
+  ct1d::LaunchShape (*prepare_shape)(const ct1d::Geometry&, int step);
+  const void* (*prepare_kernel)(int step);
 };
 
 /// A row of the table: a problem as it was tuned on a GPU.
@@ -249,8 +252,11 @@ class Plan {
   Status prepare(const void* w, void* packed, cudaStream_t stream) const {
     if (!status_ || prepare_bytes_ == 0) return status_;
     if (w == nullptr || packed == nullptr) return Status(Status::Code::invalid_argument, "prepare: w or packed is null");
-    return detail::launch(kernels_->prepare_kernel(), prepare_shape_, detail::ct1d::PrepareArguments{geometry_, w, packed},
-                          stream);
+    Status status;
+    for (int step = 0; step < kernels_->prepare_steps && status; ++step)
+      status = detail::launch(kernels_->prepare_kernel(step), prepare_shapes_[step],
+                              detail::ct1d::PrepareArguments{geometry_, w, packed}, stream);
+    return status;
   }
 
   /// y = conv_transpose1d(x, w, bias). `weights` is what prepare wrote, or w where prepare_bytes() is 0; `bias` may be
@@ -261,8 +267,11 @@ class Plan {
       return Status(Status::Code::invalid_argument, "run: x, weights or y is null");
     if (workspace == nullptr && workspace_bytes_ != 0)
       return Status(Status::Code::invalid_argument, "run: workspace is null; workspace_bytes() says how much is needed");
-    return detail::launch(kernels_->run_kernel(), run_shape_,
-                          detail::ct1d::RunArguments{geometry_, x, weights, bias, y, workspace}, stream);
+    Status status;
+    for (int step = 0; step < kernels_->run_steps && status; ++step)
+      status = detail::launch(kernels_->run_kernel(step), run_shapes_[step],
+                              detail::ct1d::RunArguments{geometry_, x, weights, bias, y, workspace}, stream);
+    return status;
   }
 
  private:
@@ -271,21 +280,26 @@ class Plan {
   void use(int kernels, const char* why, const cudaDeviceProp& device) {
     kernels_ = &detail::kKernels[kernels];
     why_ = why;
-    run_shape_ = kernels_->run_shape(geometry_);
     workspace_bytes_ = static_cast<std::size_t>(kernels_->workspace_bytes(geometry_));
-    status_ = detail::make_ready(kernels_->run_kernel(), run_shape_, device);
-    if (!status_ || kernels_->prepare_kernel == nullptr) return;
+    status_ = Status();
+    for (int step = 0; step < kernels_->run_steps && status_; ++step) {
+      run_shapes_[step] = kernels_->run_shape(geometry_, step);
+      status_ = detail::make_ready(kernels_->run_kernel(step), run_shapes_[step], device);
+    }
+    if (!status_ || kernels_->prepare_steps == 0) return;
     prepare_bytes_ = static_cast<std::size_t>(kernels_->packed_bytes(geometry_));
-    prepare_shape_ = kernels_->prepare_shape(geometry_);
-    status_ = detail::make_ready(kernels_->prepare_kernel(), prepare_shape_, device);
+    for (int step = 0; step < kernels_->prepare_steps && status_; ++step) {
+      prepare_shapes_[step] = kernels_->prepare_shape(geometry_, step);
+      status_ = detail::make_ready(kernels_->prepare_kernel(step), prepare_shapes_[step], device);
+    }
   }
 
   Status status_{Status::Code::no_plan, "make_plan did not make this plan"};
   const char* why_ = "";
   const detail::Kernels* kernels_ = nullptr;
   detail::ct1d::Geometry geometry_{};
-  detail::ct1d::LaunchShape run_shape_{};
-  detail::ct1d::LaunchShape prepare_shape_{};
+  detail::ct1d::LaunchShape run_shapes_[detail::kMostSteps]{};
+  detail::ct1d::LaunchShape prepare_shapes_[detail::kMostSteps]{};
   std::size_t workspace_bytes_ = 0;
   std::size_t prepare_bytes_ = 0;
 };
