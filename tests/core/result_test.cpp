@@ -98,7 +98,7 @@ TEST(Result, IsReadBackAsItWasWritten) {
   const RunResult again = read_text(folder, to_json(measured_result()));
   const ClassRecord& record = again.problems[0].classes[0];
   EXPECT_EQ(record.variants[0].variant, measured_result().problems[0].classes[0].variants[0].variant);
-  EXPECT_THAT(record.variants[0].time->samples, ElementsAre(8.5, 8.75, 9, 0.1));
+  EXPECT_THAT(record.variants[0].time->samples, ElementsAre(8.5, 8.75, 8.75, 8.75, 8.75, 9));
   EXPECT_EQ(record.variants[1].time->ms.low, -std::numeric_limits<double>::infinity());
   EXPECT_EQ(record.variants[1].time->ms.relative_half_width(), std::numeric_limits<double>::infinity());
   EXPECT_EQ(record.baselines[0].workspace_bytes, std::size_t{5} << 30);
@@ -118,12 +118,17 @@ TEST(Result, RandomResultsSurviveTheRoundTrip) {
     ClassRecord& record = result.problems[0].classes[0];
     record.accuracy = kAccuracies[random.below(4)];
     record.plain_error = number();
+    record.ratios.clear();
     for (VariantRecord& variant : record.variants) {
       variant.outcome = static_cast<Outcome>(random.below(10));
       variant.registers = static_cast<int>(random.below(256));
       variant.occupancy = std::ldexp(static_cast<double>(random.next() >> 11), -53);
       variant.log = std::string(random.below(50), static_cast<char>(random.below(128)));
-      if (variant.time) variant.time->samples.assign(random.below(20), number() + 0x1p-160);
+      if (variant.time) {
+        variant.time->samples.clear();
+        for (std::uint64_t n = 1 + random.below(20); n > 0; --n) variant.time->samples.push_back(number() + 0x1p-160);
+        variant.time->ms = median_interval(variant.time->samples);
+      }
       if (random.below(4) == 0) variant.errors.reset();
     }
     if (random.below(4) == 0) record.variants.pop_back();
@@ -221,6 +226,23 @@ TEST(Result, RefusesWhatIsNoResultInOneLine) {
            Row{with("/problems/0/classes/0/ratios/0/ratio", 0), "ratios[0].ratio"},
            Row{with("/problems/0/classes/0/ratios/0/ratio", nullptr), "ratios[0].ratio"},
            Row{with("/problems/0/classes/0/ratios/0/low", 2), "ratios[0].low: 2 is not allowed"},
+           // Numbers that the samples beside them contradict.
+           Row{with(variant + "/time_ms/median", 8.6), "variants[0].time_ms.median: 8.6 is not allowed: expected 8.75"},
+           Row{with(variant + "/time_ms/low", 8.4), "variants[0].time_ms.low: 8.4 is not allowed"},
+           Row{with(variant + "/time_ms/low", nullptr), "variants[0].time_ms.low: null is not allowed"},
+           Row{with(variant + "/time_ms/high", 9.1), "variants[0].time_ms.high: 9.1 is not allowed"},
+           Row{with(variant + "/time_ms/samples", Json::array()), "variants[0].time_ms.samples"},
+           Row{with(variant + "/other_regimes/0/low", 9), "variants[0].other_regimes[0].low: 9 is not allowed"},
+           Row{with(variant + "/time_ms/energy_mj/median", 420), "time_ms.energy_mj.median: 420 is not allowed"},
+           Row{with("/problems/0/classes/0/baselines/0/time_ms/samples/0", 15.45), "baselines[0].time_ms.low"},
+           Row{with("/problems/0/classes/0/best_again/time_ms/median", 8),
+               "best_again.time_ms.median: 8 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/0/ratio", 1.75), "ratios[0].ratio: 1.75 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/0/high", 1.85), "ratios[0].high: 1.85 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/1/ratio", 1.8), "ratios[1].ratio: 1.8 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/2/ratio", 1.4), "ratios[2].ratio: 1.4 is not allowed"},
+           Row{with("/problems/0/classes/0/ratios/0/baseline", "cublas_shift_add"), "ratios[0]: no samples"},
+           Row{with("/problems/0/classes/0/ratios/1/regime", "burst"), "ratios[1].ratio"},
            Row{with("/problems/0/classes/0/best_again/time_ms/median", 0), "best_again.time_ms.median"},
            Row{with("/problems/0/classes/0/search_account/wall_s", -1), "search_account.wall_s"},
            // One thing, twice.
@@ -260,7 +282,7 @@ TEST(Result, IsWrittenAsTwoFiles) {
   EXPECT_EQ(record.at("tunables").at("T"), 128);
   EXPECT_EQ(record.at("cubin_sha256"), std::string(64, 'a'));
   EXPECT_EQ(record.at("median_ms"), 8.75);
-  EXPECT_EQ(record.at("ratios").at(0).at("ratio"), 1.77);
+  EXPECT_EQ(record.at("ratios").at(0).at("ratio"), 15.5 / 8.75);
   EXPECT_EQ(best.at("reproduce"), "tuner --config configs/h200.json");
 }
 

@@ -212,7 +212,7 @@ inline RunResult measured_result() {
   fast.compile_ms = 321.5;
   fast.prepare_ms = 0.01;
   fast.errors = Errors{0.5, 0.25};
-  fast.time = TimeRecord{{8.75, 8.5, 9}, {8.5, 8.75, 9, 0.1}, "cold", "burst"};
+  fast.time = TimeRecord{{8.75, 8.5, 9}, {8.5, 8.75, 8.75, 8.75, 8.75, 9}, "cold", "burst"};
   fast.lower_bound_ms = 6.2;
   VariantRecord hasty = fast;  // one sample bounds nothing, and its error was not a number
   hasty.variant.tunables[0].second = std::int64_t{64};
@@ -224,7 +224,7 @@ inline RunResult measured_result() {
   fast.time->interleaved = true;
   fast.time->throttling = {"the software power cap"};
   fast.time->energy = EnergyRecord{{4200, -inf, inf}, {4200}};
-  fast.other_regimes = {TimeRecord{{9.25, 9, 9.5}, {9, 9.25, 9.5}, "cold", "sustained", {1605, 1590, 1620}}};
+  fast.other_regimes = {TimeRecord{{9.25, -inf, inf}, {9, 9.25, 9.5}, "cold", "sustained", {1605, 1590, 1620}}};
   VariantRecord broken;
   broken.variant = {"direct", {{"T", std::int64_t{0}}}};
   broken.id = id_of(broken.variant);
@@ -240,9 +240,10 @@ inline RunResult measured_result() {
   cudnn.traffic_bytes = 6.5e9;
   cudnn.status = "ok";
   cudnn.errors = Errors{0.1, 0.2};
-  cudnn.time = TimeRecord{{15.5, 15.4, 15.6}, {15.4, 15.5, 15.6}, "cold", "burst"};
+  cudnn.time = TimeRecord{{15.5, 15.4, 15.6}, {15.4, 15.5, 15.5, 15.5, 15.5, 15.6}, "cold", "burst"};
+  cudnn.time->energy = EnergyRecord{{6300, -inf, inf}, {6300}};
   cudnn.best_of_its_name = true;
-  cudnn.other_regimes = {TimeRecord{{16, 15, 17}, {15, 16, 17}, "cold", "sustained"}};
+  cudnn.other_regimes = {TimeRecord{{16, -inf, inf}, {15, 16, 17}, "cold", "sustained"}};
   BaselineRecord cublas;
   cublas.name = "cublas_shift_add";
   cublas.status = "not available";
@@ -255,12 +256,12 @@ inline RunResult measured_result() {
   record.baselines = {cudnn, cublas, note};
   record.best = fast.id;
   record.tie = {hasty.id};
-  record.ratios = {{"cudnn", 1.77, 1.7, 1.8, "burst"},
-                   {"cublas_shift_add", 2.5, -inf, inf},
+  record.ratios = {{"cudnn", 15.5 / 8.75, 15.6 / 9, 15.4 / 8.5, "burst"},
+                   {"cudnn", 16 / 9.25, -inf, inf, "sustained"},
                    {"cudnn", 1.5, -inf, inf, "sustained", "energy"}};
-  record.best_again = AgainRecord{fast.id, TimeRecord{{9.75, 9.7, 9.8}, {9.75}, "cold", "burst"}, false};
+  record.best_again = AgainRecord{fast.id, TimeRecord{{9.75, -inf, inf}, {9.75}, "cold", "burst"}, false};
   record.conditions = Conditions{700, "off", 1, {"the software power cap"}, "not available: why"};
-  record.conditions->copy = {TimeRecord{{1.006, 1.005, 1.007}, {1.006, 1.005, 1.007}, "cold", "burst"}};
+  record.conditions->copy = {TimeRecord{{1.006, -inf, inf}, {1.006, 1.005, 1.007}, "cold", "burst"}};
   record.search_account = SearchAccount{60, 1, 2, 20, 30, 3, 0.5, 3.5, 231, 16};
   record.warnings = {"measured again, it took longer"};
   problem.classes = {record};

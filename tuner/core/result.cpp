@@ -8,6 +8,7 @@
 #include "tuner/core/failure.h"
 #include "tuner/core/file.h"
 #include "tuner/core/record_json.h"
+#include "tuner/core/result_checks.h"
 #include "tuner/core/result_fields.h"
 
 namespace tuner {
@@ -128,10 +129,12 @@ void require_possible(const Node& node, const Interval& interval) {
 void require_possible(const Node& node, const RatioRecord& ratio) { require_ordered(node, ratio.low, ratio.high); }
 void require_possible(const Node& node, const EnergyRecord& energy) {
   require_ordered(node, energy.mj.low, energy.mj.high);
+  require_of_samples(node, energy.mj, energy.samples);
 }
 void require_possible(const Node& node, const TimeRecord& time) {
   require_possible(node, time.ms);
   for (const Node& sample : node.at("samples").elements()) sample.positive();
+  require_of_samples(node, time.ms, time.samples);
 }
 void require_possible(const Node& node, const VariantRecord& variant) {
   if (variant.occupancy > 1) node.at("occupancy").refuse("a number from 0 to 1");
@@ -308,6 +311,7 @@ RunResult read_result(const std::filesystem::path& path) {
     for (std::size_t j = 0; j < classes.size(); ++j) {
       require_comparable(classes[j], result.problems[i].classes[j]);
       require_best(classes[j], result.problems[i].classes[j]);
+      require_ratios(classes[j], result.problems[i].classes[j], result.objective);
     }
   }
   if (!problems.empty())
