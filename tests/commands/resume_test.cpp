@@ -137,7 +137,7 @@ TEST_F(Resume, InterruptedStillHasAllThatTheStoreKnows) {
       EXPECT_THAT(ended.err, HasSubstr("has more and stays as it was"));
       continue;
     }
-    EXPECT_THAT(ended.err, HasSubstr("everything measured so far is in the result"));
+    EXPECT_THAT(ended.err, HasSubstr("everything found out so far is in the result"));
     EXPECT_TRUE(result().interrupted);
     EXPECT_EQ(ids_of(result(), 0), (std::vector<std::string>{first[0], first[2], first[3]}));
     EXPECT_EQ(ids_of(result(), 1), second) << "it never got so far";
@@ -252,7 +252,7 @@ TEST_F(Resume, EditingListsThrowsNothingAway) {
       run_to_end({"--config", folder_.write("tiny.json", config.dump()), "--device", "offline", "--out", folder_.path(),
                   "--problem", "renamed", "--family", "direct", "--resume"});
   EXPECT_EQ(narrower.code, 0) << narrower.err;
-  EXPECT_THAT(narrower.err, HasSubstr("4 records taken over, 0 stale")) << "2 variants, 2 proofs";
+  EXPECT_THAT(narrower.err, HasSubstr("4 records taken over, 0 stale, 12 not asked for")) << "2 variants, 2 proofs";
   EXPECT_EQ(ids_of(result()).size(), 2u);
   EXPECT_EQ(result().problems[0].name, "renamed");
   EXPECT_EQ(StoreCopy(file("store.sqlite")).rows().size(), 16u) << "all are kept";
@@ -265,7 +265,38 @@ TEST_F(Resume, AnotherSeedRedoesProofsAndKeepsCompiles) {
   words.insert(words.end(), {"--seed", "2"});
   const Ended ended = resume(words);
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("8 records taken over, 8 stale and done again (seed 1, now 2: 8)"));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("the store holds 17 records"),
+                               HasSubstr("9 records taken over, 8 stale and done again (seed 1, now 2: 8)"),
+                               Not(HasSubstr("not asked for"))))
+      << "8 compiles and the search's end, 8 proofs";
+}
+
+TEST_F(Resume, RecordsOfWhatTheConfigNoLongerHasAreCountedAsNotAskedFor) {
+  Json config = read_json(data_file("tiny.json"));
+  ASSERT_EQ(run_config(config, false).code, 0);
+  config["problems"][0]["length"] = 201;
+  const Ended edited = run_config(config, true);
+  EXPECT_EQ(edited.code, 0) << edited.err;
+  EXPECT_THAT(edited.err, AllOf(HasSubstr("the store holds 17 records"),
+                                HasSubstr("0 records taken over, 0 stale, 17 not asked for")));
+}
+
+TEST_F(Resume, AnotherTargetIsTheReasonThatIsGiven) {
+  const std::vector<std::string> words{
+      "--config", data_file("tiny.json"), "--out", folder_.path(), "--problem", "same-rate", "--family", "direct",
+      "--device"};
+  const auto on = [&](const std::string& device, bool resumed) {
+    auto all = words;
+    all.push_back(device);
+    if (resumed) all.push_back("--resume");
+    return run_to_end(all);
+  };
+  ASSERT_EQ(on("offline:a100", false).code, 0);
+  const Ended other = on("offline:h100", true);
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err,
+              AllOf(HasSubstr("1 records taken over, 16 stale and done again (profile of NVIDIA A100"),
+                    HasSubstr("now profile of NVIDIA H100"), HasSubstr(": 16)"), Not(HasSubstr("compiler"))));
 }
 
 TEST_F(Resume, RecordsOfAnotherDeviceAreDoneAgainAndNotRelabelled) {
@@ -299,7 +330,7 @@ TEST_F(Resume, RecordsThatCannotBeReadAreDoneAgain) {
   edit("UPDATE records SET data = 'x' WHERE stage = 'proof'");
   const Ended ended = resume({"--problem", "same-rate"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("0 records taken over, 16 stale and done again (unreadable: 16)"));
+  EXPECT_THAT(ended.err, HasSubstr("1 records taken over, 16 stale and done again (unreadable: 16)"));
   EXPECT_EQ(json(), first);
 }
 

@@ -20,7 +20,6 @@ namespace {
 using samples::baseline;
 using samples::timed;
 using testing::ElementsAre;
-using testing::Pair;
 
 TimeRecord raced(double ms, std::string regime = "burst") {
   TimeRecord time{{ms, ms, ms}, {ms, ms}, "cold", std::move(regime)};
@@ -159,7 +158,7 @@ class StoredBaseline : public testing::Test {
 
   TemporaryFolder folder_;
   Store store_{folder_.path() / "store.sqlite"};
-  TakenOver taken_;
+  TakenOver taken_{1};
   Environment environment_;
   CudnnOptions options_;
   std::string kernels_ = "k1", sources_ = "s1";
@@ -172,7 +171,7 @@ TEST_F(StoredBaseline, IsTakenOverAsItWasWhereNothingChanged) {
   ASSERT_EQ(known->size(), 2u);
   EXPECT_EQ(known->front().route, "forward");
   EXPECT_EQ(known->front().time, searched().baselines.front().time);
-  EXPECT_EQ(taken_.kept, 1u);
+  EXPECT_EQ(taken_.in_words(), "1 records taken over, 0 stale");
 }
 
 TEST_F(StoredBaseline, IsStaleOnceTheListOfRoutesLibrariesOrOptionsChange) {
@@ -185,16 +184,35 @@ TEST_F(StoredBaseline, IsStaleOnceTheListOfRoutesLibrariesOrOptionsChange) {
     const auto environment = environment_;
     const auto options = options_;
     records().keep_baseline("cudnn", before, searched().baselines);
-    taken_ = {};
+    taken_ = TakenOver(1);
     change();
     EXPECT_FALSE(records().baseline("cudnn", key())) << what;
-    EXPECT_THAT(taken_.stale, ElementsAre(Pair("kernel, compiler or vendor routes changed", 1u))) << what;
+    EXPECT_EQ(taken_.in_words(),
+              "0 records taken over, 1 stale and done again (vendor library, its options or routes changed: 1)")
+        << what;
     environment_ = environment;
     options_ = options;
     kernels_ = "k1";
     sources_ = "s1";
     EXPECT_TRUE(records().baseline("cudnn", key())) << what;
   }
+}
+
+TEST(TakenOver, CountsEachRecordOnceAndAddsUp) {
+  const auto key = [](const char* subject) { return RecordKey{"p", "fp32", "variant", subject}; };
+  TakenOver taken(5);
+  taken.none(key("new"));
+  taken.held(key("new"));  // this run made it meanwhile
+  taken.held(key("a"));
+  taken.held(key("a"));
+  taken.stale(key("b"), "seed 1, now 2");
+  taken.held(key("b"));  // done again, and found there
+  taken.held(key("c"));
+  taken.was_stale(key("c"), "cut against a faster one that is gone");
+  EXPECT_EQ(
+      taken.in_words(),
+      "1 records taken over, 2 stale and done again (cut against a faster one that is gone: 1; seed 1, now 2: 1), "
+      "2 not asked for");
 }
 
 // Whoever adds a route, or another way to walk them, need not remember to raise a number.

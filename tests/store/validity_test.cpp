@@ -31,7 +31,7 @@ struct Change {
 };
 
 const std::vector<Change> kChanges{
-    {"kernel, compiler or vendor routes", Holds::compile, [](Validity& v) { v.unit = "a2"; }},
+    {"unit changed", Holds::compile, [](Validity& v) { v.unit = "a2"; }},
     {"NVIDIA H200, now NVIDIA A100", Holds::compile, [](Validity& v) { v.gpu = "NVIDIA A100"; }},
     {"other machine code", Holds::proof, [](Validity& v) { v.cubin = "b3"; }},
     {"seed 1, now 2", Holds::proof, [](Validity& v) { v.seed = 2; }},
@@ -40,6 +40,14 @@ const std::vector<Change> kChanges{
     {"driver branch 580, now 590", Holds::run, [](Validity& v) { v.driver_branch = "590"; }},
     {"power limit 700 W, now 500 W", Holds::time, [](Validity& v) { v.power_limit_w = 500; }},
     {"settings", Holds::time, [](Validity& v) { v.settings = "sustained"; }}};
+
+TEST(Validity, AnotherGpuIsNamedBeforeTheUnitThatItMakesAnother) {
+  Validity now = h200();
+  now.unit = "a2";
+  EXPECT_EQ(stale(h200(), now, Holds::time, "vendor library"), "vendor library changed");
+  now.gpu = "NVIDIA A100";
+  EXPECT_EQ(stale(h200(), now, Holds::time, "vendor library"), "NVIDIA H200, now NVIDIA A100");
+}
 
 TEST(Validity, EachChangeEndsTheRecordsThatDependOnItAndNoOthers) {
   for (const Holds holds : {Holds::compile, Holds::proof, Holds::run, Holds::time}) {

@@ -52,6 +52,14 @@ std::size_t repeats_of(const NamedProblem& problem, const Config& config) {
   return repeats;
 }
 
+/// What a stage's `unit` is the hash of.
+std::string_view unit_of(std::string_view stage) {
+  if (stage == "baseline") return "vendor library, its options or routes";
+  if (stage == "finals") return "finalists";
+  if (stage == "proof") return "kernel or C++ compiler";
+  return "kernel, compiler or its options";
+}
+
 /// A value as it was read, and how much it depends on.
 template <class Value>
 struct Read {
@@ -62,15 +70,29 @@ struct Read {
 
 }  // namespace
 
-std::string in_words(const TakenOver& taken) {
-  std::size_t stale = 0;
-  std::string reasons;
-  for (const auto& [reason, count] : taken.stale) {
-    stale += count;
-    reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", reason, count);
+std::string TakenOver::text(const RecordKey& key) {
+  return fmt::format("{}\n{}\n{}\n{}", key.problem, key.accuracy, key.stage, key.subject);
+}
+
+void TakenOver::was_stale(const RecordKey& key, const std::string& why) {
+  const auto found = verdicts_.find(text(key));
+  if (found != verdicts_.end() && found->second.kind == Verdict::held) found->second = {Verdict::stale, why};
+}
+
+std::string TakenOver::in_words() const {
+  std::int64_t held = 0, stale = 0;
+  std::map<std::string, std::int64_t> whys;
+  for (const auto& [key, verdict] : verdicts_) {
+    held += verdict.kind == Verdict::held ? 1 : 0;
+    stale += verdict.kind == Verdict::stale ? 1 : 0;
+    if (verdict.kind == Verdict::stale) ++whys[verdict.why];
   }
-  return fmt::format("{} records taken over, {} stale{}", taken.kept, stale,
-                     reasons.empty() ? "" : " and done again (" + reasons + ")");
+  std::string reasons;
+  for (const auto& [why, count] : whys) reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", why, count);
+  const std::int64_t rest = there_ - held - stale;
+  return fmt::format("{} records taken over, {} stale{}{}", held, stale,
+                     reasons.empty() ? "" : " and done again (" + reasons + ")",
+                     rest > 0 ? fmt::format(", {} not asked for", rest) : "");
 }
 
 ClassRecords::ClassRecords(Store& store, TakenOver& taken, const NamedProblem& problem, Accuracy accuracy,
@@ -95,13 +117,17 @@ ClassRecords::ClassRecords(Store& store, TakenOver& taken, const NamedProblem& p
 template <class Value, class Reader>
 std::optional<Value> ClassRecords::take(const RecordKey& key, const Validity& now, Reader&& read) {
   const auto stored = store_.find(key);
-  if (!stored) return std::nullopt;
+  if (!stored) {
+    taken_.none(key);
+    return std::nullopt;
+  }
   std::optional<std::string> why;
   try {
     auto found = read(Json::parse(stored->data), fmt::format("{} {}", key.stage, key.subject));
-    why = found.stale ? found.stale : stale(stored->valid_for, now, found.holds);
+    why = stale(stored->valid_for, now, found.holds, unit_of(key.stage));
+    if (!why) why = found.stale;
     if (!why) {
-      ++taken_.kept;
+      taken_.held(key);
       return std::move(found.value);
     }
   } catch (const Json::exception&) {
@@ -109,7 +135,7 @@ std::optional<Value> ClassRecords::take(const RecordKey& key, const Validity& no
   } catch (const UsageError&) {  // of a version that wrote other fields
     why = "unreadable";
   }
-  ++taken_.stale[*why];
+  taken_.stale(key, *why);
   return std::nullopt;
 }
 
@@ -145,11 +171,6 @@ void ClassRecords::keep_variant(const Searched& searched, const std::string& uni
                   {"compile_limits", compile_limits_},
                   {"account", record_json(searched.account, true)}};
   put(key("variant", record.id), valid, text_of(json), searched.account.wall);
-}
-
-void ClassRecords::was_stale(const std::string& why) {
-  --taken_.kept;
-  ++taken_.stale[why];
 }
 
 std::optional<ClassRecords::Proof> ClassRecords::proof(const std::string& id, const std::string& unit) {
@@ -225,6 +246,7 @@ void ClassRecords::keep_search_end(const SearchAccount& account) {
 }
 
 SearchAccount ClassRecords::account() {
+  if (const RecordKey end = key("search", "end"); store_.find(end)) taken_.held(end);
   const auto latest = store_.latest(problem_, accuracy_);
   if (!latest || latest->elapsed == 0) return {};
   try {

@@ -13,13 +13,33 @@
 
 namespace tuner {
 
-/// What a resumed run took over, and why it did the rest again.
-struct TakenOver {
-  std::size_t kept = 0;
-  std::map<std::string, std::size_t> stale;  // reason -> records
+/// What a resumed run took over of an earlier one's records, and why it did the rest again.
+class TakenOver {
+ public:
+  /// `there`: how many records the store held at first.
+  explicit TakenOver(std::int64_t there) : there_(there) {}
+
+  /// The first verdict on a record stays, but for was_stale().
+  void none(const RecordKey& key) { judge(key, {}); }  // made by this run, if at all
+  void held(const RecordKey& key) { judge(key, {Verdict::held, {}}); }
+  void stale(const RecordKey& key, const std::string& why) { judge(key, {Verdict::stale, why}); }
+  /// One that held is found not to, after all.
+  void was_stale(const RecordKey& key, const std::string& why);
+
+  /// "12 records taken over, 3 stale and done again (driver branch 570, now 580: 3), 4 not asked for".
+  std::string in_words() const;
+
+ private:
+  struct Verdict {
+    enum { none, held, stale } kind = none;
+    std::string why = {};
+  };
+  static std::string text(const RecordKey& key);
+  void judge(const RecordKey& key, const Verdict& verdict) { verdicts_.emplace(text(key), verdict); }
+
+  std::int64_t there_;
+  std::map<std::string, Verdict> verdicts_;
 };
-/// "12 records taken over, 3 stale (driver branch 570, now 580: 3)".
-std::string in_words(const TakenOver& taken);
 
 class ClassRecords {
  public:
@@ -55,7 +75,7 @@ class ClassRecords {
   void keep_search_end(const SearchAccount& account);
 
   /// One that held is found not to, after all.
-  void was_stale(const std::string& why);
+  void was_stale(const std::string& id, const std::string& why) { taken_.was_stale(key("variant", id), why); }
 
   /// What the class's search has cost so far.
   SearchAccount account();

@@ -34,7 +34,7 @@ struct Session {
   std::string lost = {};        // why the device or the store can no longer be used; empty while they can
   bool out_of_time = false;     // the budget's seconds do not suffice for another pair
   double searched_seconds = 0;  // by this run, other processes that it resumes included
-  TakenOver taken_over = {};
+  TakenOver taken_over{0};
 };
 
 /// What the store knows and what still holds is taken over, the rest is found out and stored as soon as it is known.

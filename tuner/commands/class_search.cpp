@@ -104,7 +104,7 @@ ClassSearch::Pending ClassSearch::begin(const Proposal& proposal) {
 /// Measures anew what was cut against a faster one that no longer holds.
 void ClassSearch::drop_undone_cut(Pending& pending) {
   if (!pending.stored || holds_against(*pending.stored, best_, task_.session.config.measure.cut_factor)) return;
-  task_.records.was_stale("cut against a faster one that is gone");
+  task_.records.was_stale(pending.stored->variant.id, "cut against a faster one that is gone");
   pending.stored.reset();
   if (!task_.stopped()) pending.unit = task_.session.target.nvrtc->compile(pending.program.unit);
 }

@@ -33,7 +33,7 @@ bool ClassSearch::have_unit(Kept& kept) {
     kept.unit = std::move(**unit);
     return true;
   }
-  task_.records.was_stale("other machine code");
+  task_.records.was_stale(record.id, "other machine code");
   kept.objective = evaluate_again(record, program, *unit).value_or(kept.objective);
   if (*unit) kept.unit = std::move(**unit);
   return false;

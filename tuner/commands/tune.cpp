@@ -277,6 +277,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
                   run_budget(config, target)};
   RunResult result = describe_run(config, options, target, settings);
   begin(*store, options.resume, progress, result);
+  session.taken_over = TakenOver(store->size());
 
   const auto filled = std::count_if(config.problems.begin(), config.problems.end(),
                                     [](const NamedProblem& named) { return named.problem.batch > 0; });
@@ -300,7 +301,7 @@ int tune(const TuneOptions& options, const Settings& settings) {
       if (!stopped()) saving(session, [&] { results.keep(result); });  // safe before the next pair begins
     }
   }
-  if (options.resume) progress.note(in_words(session.taken_over));
+  if (options.resume) progress.note(session.taken_over.in_words());
   if (session.out_of_time) say_time_is_up(progress, result, config.classes.size());
   result.interrupted = interrupt_signal() != 0;
   bool saved = false;
@@ -308,14 +309,16 @@ int tune(const TuneOptions& options, const Settings& settings) {
 
   fmt::print("{}", report_table({result}, settings.color));
   if (saved) fmt::print("\nResult: {}\nBest:   {}\n", results.result().string(), results.best().string());
+  const char* interrupted = result.interrupted ? "Interrupted: " : "";
+  if (!saved)
+    progress.note(
+        fmt::format("{}{} has more and stays as it was. What was found out since is in the store, and "
+                    "--resume goes on with it.",
+                    interrupted, results.result().string()));
+  else if (result.interrupted)
+    progress.note("Interrupted: everything found out so far is in the result.");
   if (!session.lost.empty() && !result.interrupted) throw EnvironmentError(session.lost);
-  if (result.interrupted) {
-    progress.note(saved ? "Interrupted: everything measured so far is in the result."
-                        : fmt::format("Interrupted: {} has more and stays as it was. What was measured since is in the "
-                                      "store, and --resume goes on with it.",
-                                      results.result().string()));
-    throw Interrupted{interrupt_signal()};
-  }
+  if (result.interrupted) throw Interrupted{interrupt_signal()};
   return anything_valid(result) ? 0 : 1;
 }
 

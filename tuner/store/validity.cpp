@@ -4,9 +4,9 @@
 
 namespace tuner {
 
-std::optional<std::string> stale(const Validity& record, const Validity& now, Holds holds) {
-  if (record.unit != now.unit) return "kernel, compiler or vendor routes changed";
+std::optional<std::string> stale(const Validity& record, const Validity& now, Holds holds, std::string_view unit) {
   if (record.gpu != now.gpu) return fmt::format("{}, now {}", record.gpu, now.gpu);
+  if (record.unit != now.unit) return fmt::format("{} changed", unit);
   if (holds == Holds::compile) return std::nullopt;
 
   if (!record.cubin.empty() && !now.cubin.empty() && record.cubin != now.cubin) return "other machine code";

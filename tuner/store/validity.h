@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tuner {
 
@@ -32,8 +33,10 @@ enum class Holds {
   time,     // a measurement: and power limit, settings
 };
 
-/// Why a record no longer holds, in a few words for people ("driver branch 570, now 580"); nothing if it does. A
-/// machine code that is not known on either side is not compared.
-std::optional<std::string> stale(const Validity& record, const Validity& now, Holds holds);
+/// Why a record no longer holds, in a few words for people ("driver branch 570, now 580"); nothing if it does. `unit`
+/// names what its unit is of. Another GPU comes first: it makes another unit, too. A machine code that is not known on
+/// either side is not compared.
+std::optional<std::string> stale(const Validity& record, const Validity& now, Holds holds,
+                                 std::string_view unit = "unit");
 
 }  // namespace tuner
