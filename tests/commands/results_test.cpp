@@ -21,6 +21,7 @@ class Results : public testing::Test {
   static void TearDownTestSuite() { run_.reset(); }
 
   static std::string result() { return run_->path() / "tiny/result.json"; }
+  static fs::path run_folder() { return run_->path(); }
   static Json variant() { return read_json(result())["problems"][0]["classes"][0]["variants"][0]; }
   static std::string id() { return variant()["id"]; }
   std::string file(const std::string& name) const { return folder_.path() / name; }
@@ -101,6 +102,7 @@ TEST_F(Results, ReportHasThreeFormatsAndWritesThemToAFile) {
 TEST_F(Results, ComparedWithItselfNothingRegressed) {
   const Ended ended = run_to_end({"compare", result(), result()});
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("Nothing was timed in either"));
 }
 
 TEST_F(Results, CompareLiveNeedsTimesAndAGpu) {
@@ -157,6 +159,26 @@ TEST_F(Results, EmitTakesAnUnmeasuredResultOnlyWhenTold) {
   EXPECT_THAT(header, HasSubstr("__global__"));
   EXPECT_EQ(run_to_end({"emit", result(), "--unmeasured", "--namespace", "not a name", "-o", file("other.h")}).code, 2);
   EXPECT_FALSE(fs::exists(file("other.h")));
+}
+
+TEST_F(Results, ReadmesOwnShapeIsTunedAndEmitted) {
+  const std::string readme = TemporaryFolder::content_of(fs::path(TUNER_SOURCE_DIR) / "README.md");
+  const std::string fence = "```json\n";
+  const std::size_t begin = readme.find(fence) + fence.size();
+  const fs::path config = folder_.write("up8.json", readme.substr(begin, readme.find("```", begin) - begin));
+  const Ended tuned = run_to_end({"--config", config, "--device", "offline", "--out", folder_.path(), "--class", "fp32",
+                                  "--family", "winograd", "--budget", "1evals"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const Ended ended =
+      run_to_end({"emit", file("up8/result.json"), "-o", file("conv.h"), "--namespace", "audio", "--unmeasured"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(content("conv.h"), HasSubstr("ct1d::winograd::kernel<"));
+}
+
+TEST_F(Results, ReportOfTheSmallFileNamesTheOtherOne) {
+  const Ended ended = run_to_end({"report", run_folder() / "tiny/best.json"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("this is a best.json; give the result.json beside it"));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ def summary_table(result):
         row = [record["class"], f"**{ms(ours[0]['time_ms'])} ms** ({ours[0]['family']})" if ours else "nothing valid"]
         row += [against(record, "cudnn"), against(record, "cublas_shift_add")]
         rows.append([*row, default_class(problem, record, ours)])
-    header = ["class", "ours, median [95 %]", "cuDNN's best route", "cuBLAS, shift and add", "PyTorch's default class: cuDNN in TF32"]
+    header = ["class", "ours, median [95 %]", "cuDNN's best route", "cuBLAS, shift and add", "cuDNN in TF32 (PyTorch's default class)"]
     return table(header, rows) + f"\nMeasured {conditions(result)}.\n"
 
 
@@ -170,13 +170,30 @@ def counts_table(result):
 BLOCKS = {"summary": summary_table, "verdicts": verdicts, "variants": variants_table, "routes": routes_table, "counts": counts_table}
 
 
+def shown(details):
+    """Of what follows the table: the conditions of what carries a warning, then what closes the report."""
+    groups = []  # a title, or a closing line, with the lines under it
+    for line in details:
+        if line.startswith("  "):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    kept = ["..."]
+    for title, *lines in groups:
+        if any(line.startswith("  warning: ") for line in lines):
+            kept += [title, *(line for line in lines if line.startswith(("  warning: ", "  during the run-off: ", "  measured again ")))]
+        elif not lines:
+            kept.append(title)
+    return [line for line in kept if not line.startswith("[?]") or any("[?]" in other for other in kept if other is not line)]
+
+
 def report_block(tuner, path):
-    """`tuner report` up to the details, each line whole."""
+    """`tuner report` without routes and outcomes, each line whole."""
     done = subprocess.run([tuner, "report", path], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Fault(f"tuner report {path}: exit {done.returncode}: {done.stderr.strip()}")
-    head = done.stdout.split("\n\n")[:2]  # machine, then the table
-    return f"```\n$ tuner report {path}\n" + "\n\n".join(head) + "\n...\n```\n"
+    machine, grid, details = done.stdout.split("\n\n", 2)
+    return f"```\n$ tuner report {path}\n{machine}\n\n{grid}\n" + "\n".join(shown(details.splitlines())) + "\n```\n"
 
 
 def block_text(name, path, tuner):

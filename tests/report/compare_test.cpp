@@ -220,10 +220,19 @@ TEST(CompareText, OfflineSaysThatNothingWasTimed) {
   fp32(now).variants[0].spill_bytes = 16;
   EXPECT_EQ(to_text(compare(samples::offline(), now, {}), false), R"(problem  class  compile facts and correctness
 seed     fp32   worse in 1 point
-Nothing was timed in one of the two: compile facts and correctness were compared.
+Nothing was timed in either: compile facts and correctness were compared.
 regression: seed fp32: tiled-0000000002: spills 16 bytes, was 0
 1 of 1 comparison regressed (threshold 3 %)
 )");
+}
+
+TEST(CompareText, SaysWhichOfTheTwoWasNotTimed) {
+  CompareOptions options;
+  options.allow_different = true;
+  EXPECT_THAT(to_text(compare(samples::offline(), samples::measured(), options), false),
+              HasSubstr("Nothing was timed in the base:"));
+  EXPECT_THAT(to_text(compare(samples::measured(), samples::offline(), options), false),
+              HasSubstr("Nothing was timed in the new one:"));
 }
 
 TEST(CompareText, HostileTextCannotDriveTheTerminal) {

@@ -182,6 +182,7 @@ Comparison compare(const RunResult& base, const RunResult& now, const CompareOpt
   Comparison comparison;
   comparison.options = options;
   comparison.timed = base.measured && now.measured;
+  comparison.untimed = base.measured ? "the new one" : now.measured ? "the base" : "either";
   comparison.notes = differences(base, now, comparison.timed);
   if (!comparison.notes.empty() && !options.allow_different) {
     std::string text;

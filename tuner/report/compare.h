@@ -32,7 +32,8 @@ struct ClassComparison {
 };
 
 struct Comparison {
-  bool timed = false;  // false: compile facts and correctness were compared
+  bool timed = false;        // false: compile facts and correctness were compared
+  std::string_view untimed;  // which of the two was not: "either", "the base", "the new one"
   CompareOptions options;
   std::vector<std::string> notes;  // about the two as wholes
   std::vector<ClassComparison> classes;

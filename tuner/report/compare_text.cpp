@@ -44,7 +44,8 @@ Grid facts_grid(const Comparison& comparison) {
 
 std::string to_text(const Comparison& comparison, bool color) {
   std::string out = to_text(comparison.timed ? timed_grid(comparison) : facts_grid(comparison), color);
-  if (!comparison.timed) out += "Nothing was timed in one of the two: compile facts and correctness were compared.\n";
+  if (!comparison.timed)
+    out += fmt::format("Nothing was timed in {}: compile facts and correctness were compared.\n", comparison.untimed);
   for (const std::string& note : comparison.notes) out += "note: " + printable(note) + '\n';
   for (const ClassComparison& c : comparison.classes) {
     const std::string where = fmt::format("{} {}: ", printable(c.problem), to_string(c.accuracy));

@@ -132,16 +132,20 @@ Digest digest(const ProblemRecord& problem, const ClassRecord& record, const std
   return digest;
 }
 
-std::string milliseconds(double value) { return fmt::format("{:#.4g}", value); }
+std::string four_digits(double value) {
+  return value >= 999.95 ? fmt::format("{:.0f}", value) : fmt::format("{:#.4g}", value);
+}
 
 std::string with_interval(const Interval& interval) {
-  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return milliseconds(interval.median) + " [?]";
-  return fmt::format("{} [{}, {}]", milliseconds(interval.median), milliseconds(interval.low),
-                     milliseconds(interval.high));
+  if (!std::isfinite(interval.low) || !std::isfinite(interval.high))
+    return fmt::format("{} {}", four_digits(interval.median), kUnbounded);
+  return fmt::format("{} [{}, {}]", four_digits(interval.median), four_digits(interval.low),
+                     four_digits(interval.high));
 }
 
 std::string as_factor(const Interval& ratio) {
-  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return fmt::format("{:.3f}x [?]", ratio.median);
+  if (!std::isfinite(ratio.low) || !std::isfinite(ratio.high))
+    return fmt::format("{:.3f}x {}", ratio.median, kUnbounded);
   return fmt::format("{:.3f}x [{:.3f}, {:.3f}]", ratio.median, ratio.low, ratio.high);
 }
 

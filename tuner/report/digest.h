@@ -55,8 +55,14 @@ const VariantRecord* fastest(const ClassRecord& record);
 /// numerator / denominator of two medians, with the widest interval their own allow.
 Interval worst_case_ratio(const Interval& numerator, const Interval& denominator);
 
-/// "8.812", "8.812 [8.801, 8.823]", "1.736x [1.730, 1.742]"; [?] where too few samples bound it.
-std::string milliseconds(double value);
+/// Where too few samples bound an interval.
+inline constexpr const char* kUnbounded = "[?]";
+/// The column against cuDNN's best route of class tf32.
+inline constexpr const char* kDefaultTf32 = "vs cudnn in TF32";
+
+/// "8.812", "2090": four digits, and whole numbers above them.
+std::string four_digits(double value);
+/// "8.812 [8.801, 8.823]", "1.736x [1.730, 1.742]".
 std::string with_interval(const Interval& interval);
 std::string as_factor(const Interval& ratio);
 /// "1 variant", "2 variants", "12,345 variants".

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tuner/report/digest.h"
+#include "tuner/report/legend.h"
 
 namespace tuner {
 namespace {
@@ -89,7 +90,7 @@ Grid measured_grid(const RunResult& result) {
   if (several) grid.header.insert(grid.header.end(), {ours("regime"), ours("SM MHz")});
   grid.header.insert(grid.header.end(), {ours("median ms [95 %]"), ours("of limit")});
   for (const std::string& name : baselines) grid.header.push_back(foreign("vs " + name));
-  if (with_default) grid.header.push_back(ours("vs PyTorch's default (TF32)"));
+  if (with_default) grid.header.push_back(ours(kDefaultTf32));
   grid.header.push_back(ours("best of ours"));
   for_each_class(result, [&](const ProblemRecord& problem, const ClassRecord& record) {
     for (const std::string& regime : regimes_of(record)) {
@@ -159,7 +160,7 @@ Grid shortlist_grid(const RunResult& result) {
       if (!v) continue;
       const bool proven = v->outcome == Outcome::ok;
       grid.rows.push_back(
-          {foreign(problem.name), name_of(record), ours(std::to_string(i + 1)), ours(milliseconds(v->lower_bound_ms)),
+          {foreign(problem.name), name_of(record), ours(std::to_string(i + 1)), ours(four_digits(v->lower_bound_ms)),
            ours(std::to_string(v->registers)), ours(std::to_string(v->spill_bytes)),
            ours(fmt::format("{:.1f} KB", v->shared_bytes / 1024.0)), ours(fmt::format("{:.0f} %", 100 * v->occupancy)),
            ours(proven ? "proven" : std::string(to_string(v->outcome)), proven ? Tone::good : Tone::bad),
@@ -172,8 +173,13 @@ Grid shortlist_grid(const RunResult& result) {
 void add_winners(std::vector<Line>& lines, const Digest& d) {
   if (d.ours) {
     lines.push_back({ours("best of ours: "), foreign(d.ours->id)});
+    if (d.ours->errors)
+      lines.back().push_back(
+          ours(fmt::format(", its largest errors {:.4g} of the bound on an element and {:.4g} of that "
+                           "on a row",
+                           d.ours->errors->element, d.ours->errors->row)));
     if (d.ours->prepare_ms > 0)
-      lines.back().push_back(ours(fmt::format(", and {} ms once per weights", milliseconds(d.ours->prepare_ms))));
+      lines.back().push_back(ours(fmt::format(", and {} ms once per weights", four_digits(d.ours->prepare_ms))));
   }
   if (d.vendor) lines.push_back({ours("nothing of ours is faster than "), foreign(d.record->best)});
   if (!d.record->tie.empty()) {
@@ -253,11 +259,14 @@ void add_outcomes(std::vector<Line>& lines, const Digest& d) {
       lines.push_back({ours(fmt::format("  {} {}: ", count, to_string(entry.outcome))), reason(why)});
   std::vector<std::pair<std::string, std::uint64_t>> refusals(d.record->rejections.begin(), d.record->rejections.end());
   std::stable_sort(refusals.begin(), refusals.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (std::size_t i = 0; i < std::min(kRefusalsShown, refusals.size()); ++i)
+  const bool none = d.record->space_size == 0 && d.record->variants.empty() && !refusals.empty();
+  if (none) lines.push_back({ours("no configuration is valid; all reasons:", Tone::bad)});
+  const std::size_t shown = none ? refusals.size() : std::min(kRefusalsShown, refusals.size());
+  for (std::size_t i = 0; i < shown; ++i)
     lines.push_back({ours(fmt::format("  {} refused unbuilt: ", counted(refusals[i].second, "combination"))),
                      reason(refusals[i].first)});
-  if (refusals.size() > kRefusalsShown)
-    lines.push_back({ours(fmt::format("  and {}", counted(refusals.size() - kRefusalsShown, "more reason")))});
+  if (refusals.size() > shown)
+    lines.push_back({ours(fmt::format("  and {}", counted(refusals.size() - shown, "more reason")))});
 }
 
 std::vector<Line> details_of(const Digest& d) {
@@ -294,7 +303,7 @@ Section section_of(const RunResult& result) {
     section.facts.push_back({ours("best is what takes the least "), foreign(result.objective)});
   for (const std::string& warning : result.environment.warnings)
     section.facts.push_back({ours("warning: ", Tone::bad), foreign(warning)});
-  if (result.interrupted) section.verdicts.push_back({ours("Interrupted: what was measured until then.", Tone::bad)});
+  if (result.interrupted) section.verdicts.push_back({ours("Interrupted: what was found out until then.", Tone::bad)});
   if (!result.measured) section.verdicts.push_back(offline_verdict(result));
   section.grid = result.measured ? measured_grid(result) : shortlist_grid(result);
   for_each_class(result, [&](const ProblemRecord& problem, const ClassRecord& record) {
@@ -303,15 +312,8 @@ Section section_of(const RunResult& result) {
     section.details.emplace_back(std::move(title), details_of(digest(problem, record)));
   });
   for (Line& line : portfolio(result)) section.closing.push_back(std::move(line));
-  if (result.measured && std::any_of(section.grid.rows.begin(), section.grid.rows.end(), [](const auto& row) {
-        return std::any_of(row.begin(), row.end(), [](const Cell& c) { return !c.foreign && c.text.starts_with('~'); });
-      }))
-    section.closing.push_back(
-        {ours("Ratios are the vendor's time over ours: above 1 we are faster. ~: of medians in one run, not of "
-              "interleaved rounds.")});
-  else if (result.measured)
-    section.closing.push_back({ours("Ratios are the vendor's time over ours: above 1 we are faster.")});
-  else
+  for (Line& line : legend_of(section, result)) section.closing.push_back(std::move(line));
+  if (!result.measured)
     section.closing.push_back(
         {ours("Measured results are recorded in the repository: tuner report "
               "results/h200/seed/result.json")});
