@@ -72,6 +72,24 @@ class VerifierTest : public ::testing::Test {
   Candidate candidate_{problem_of(3, 4, 3, 2, 1, 1, 1, 1, 9, 2), Accuracy::fp32};
 };
 
+TEST(Memory, OfAProblemIsThatOfItsTensorsAndReference) {
+  DeviceFacts h200;
+  h200.name = "NVIDIA H200";
+  h200.memory_bytes = 150'000'000'000;
+  const Problem seed{64, 128, 128, 3, 1, 0, 0, 1, 1, false, 65536};  // x and y of 537 M elements each
+  EXPECT_EQ(memory_in_words(seed, Accuracy::fp32, h200),
+            "B64 128->128 K3 s1 L65536 needs 4.3 GB for x, w and y and 8.59 GB for the float64 reference; NVIDIA H200 "
+            "has 150 GB");
+  EXPECT_FALSE(exceeds_memory(seed, Accuracy::fp32, h200));
+  h200.memory_bytes = 12'800'000'000;
+  EXPECT_TRUE(exceeds_memory(seed, Accuracy::fp32, h200));
+  EXPECT_FALSE(exceeds_memory(seed, Accuracy::fp16, h200)) << "2.15 GB less";
+  const Problem huge{64, 8192, 8192, 3, 1, 0, 0, 1, 1, false, 1'000'000'000};
+  EXPECT_THAT(memory_in_words(huge, Accuracy::fp32, h200), HasSubstr("needs 4.19 PB for x, w and y and 8.39 PB"));
+  h200.memory_bytes = 0;
+  EXPECT_FALSE(exceeds_memory(huge, Accuracy::fp32, h200)) << "unknown";
+}
+
 TEST_F(VerifierTest, PassesWhatIsRightAndStartsFromNan) {
   problem_.bias = true;
   Candidate candidate(problem_, Accuracy::fp32);

@@ -10,6 +10,7 @@
 #include "tuner/commands/finals.h"
 #include "tuner/commands/reuse.h"
 #include "tuner/core/hash.h"
+#include "tuner/verify/verify.h"
 #include "tuner/worker/messages.h"
 
 namespace tuner {
@@ -201,7 +202,16 @@ void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allow
   if (!task.stopped()) budget.ran_off(running_off);
 }
 
+/// A GPU would refuse it; without one it would go by unseen.
+void warn_of_memory(ClassTask& task) {
+  const auto& [problem, accuracy, device] = task.context;
+  if (!exceeds_memory(problem, accuracy, device)) return;
+  task.result.warnings.push_back(memory_in_words(problem, accuracy, device) + ": it cannot be tuned there");
+  task.session.progress.note(fmt::format("warning: {}: {}", task.label(), task.result.warnings.back()));
+}
+
 void tune_offline(ClassTask& task, ClassSearch& search, const Allowance& allowance) {
+  warn_of_memory(task);
   for (const std::string& name : task.session.config.baselines) {
     BaselineRecord not_run;
     not_run.name = name;

@@ -118,14 +118,8 @@ Expected<std::unique_ptr<Verifier>> guarded(const Device& device, const Problem&
       return Failure{useless, "the reference is zero throughout: such data proves nothing", {}};
     return std::unique_ptr<Verifier>(std::move(verifier));
   } catch (const std::bad_alloc&) {
-    const double tensors =
-        static_cast<double>(problem.x_count() + problem.w_count() + problem.y_count()) * bytes_of(element_of(accuracy));
-    const double reference = 16 * static_cast<double>(problem.y_count());
     return Failure{Outcome::launch_failed,
-                   fmt::format("{} needs {:.3g} GB for x, w and y and {:.3g} GB for the float64 reference; {} has "
-                               "{:.3g} GB, not all of it free",
-                               summary(problem), tensors / 1e9, reference / 1e9, device.environment().device.name,
-                               static_cast<double>(device.environment().device.memory_bytes) / 1e9),
+                   memory_in_words(problem, accuracy, device.environment().device) + ", not all of it free",
                    {}};
   } catch (const UsageError& error) {
     return Failure{Outcome::wrong_result, error.what(), {}};

@@ -46,6 +46,12 @@ bool zero_throughout(const Reference& reference);
 Expected<Errors> compare(const Problem& problem, Accuracy accuracy, const Reference& reference,
                          std::span<const float> y);
 
+/// "B64 128->128 K3 s1 L65536 needs 4.3 GB for x, w and y and 8.59 GB for the float64 reference; NVIDIA H200 has 151
+/// GB".
+std::string memory_in_words(const Problem& problem, Accuracy accuracy, const DeviceFacts& device);
+/// Whether that is more than the device has. False where its memory is unknown.
+bool exceeds_memory(const Problem& problem, Accuracy accuracy, const DeviceFacts& device);
+
 /// One input set resident on a device with its reference; checks any number of Runnables. On a CUDA device inputs,
 /// reference and comparison are computed there; elsewhere on the CPU.
 class Verifier {
