@@ -264,7 +264,37 @@ TEST(Tune, NothingValidIsExitCodeOneWithTheReasonsCounted) {
   const Json record = read_json(folder.path() / "tiny/result.json")["problems"][0]["classes"][0];
   EXPECT_EQ(record["variants"], Json::array());
   EXPECT_THAT(record["rejections"].dump(), HasSubstr("T > 100000"));
-  EXPECT_THAT(ended.out, HasSubstr("T > 100000"));
+  EXPECT_THAT(ended.out, testing::AllOf(HasSubstr("T > 100000"), HasSubstr("no configuration is valid; all reasons:")));
+}
+
+TEST(Tune, FamiliesThatAConditionDoesNotTouchAreNamedAtTheStart) {
+  TemporaryFolder folder;
+  Json config = read_json(data_file("tiny.json"));
+  config["restrict"] = {"warp_t == 8", "T == 64"};
+  const Ended ended = run_to_end({"--config", folder.write("tiny.json", config.dump()), "--device", "offline", "--out",
+                                  folder.path(), "--problem", "same-rate", "--budget", "1evals"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("restrict \"warp_t == 8\" does not touch direct: no such tunables there\n"));
+  EXPECT_THAT(ended.err, testing::Not(HasSubstr("\"T == 64\" does not"))) << "the config has no family without T";
+}
+
+TEST(Tune, AProblemThatTheTargetCannotHoldIsWarnedOf) {
+  TemporaryFolder folder;
+  Json config = read_json(data_file("tiny.json"));
+  config["problems"][0] = {{"name", "same-rate"},
+                           {"in_channels", 8},
+                           {"out_channels", 8},
+                           {"kernel_size", 3},
+                           {"length", 1'000'000'000'000}};
+  const Ended ended = run_to_end({"--config", folder.write("tiny.json", config.dump()), "--device", "offline", "--out",
+                                  folder.path(), "--problem", "same-rate", "--family", "direct", "--budget", "1evals"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const std::string words = "needs 64 TB for x, w and y and 128 TB for the float64 reference; NVIDIA H200 has ";
+  EXPECT_THAT(ended.err, HasSubstr("warning: same-rate fp32: "));
+  EXPECT_THAT(ended.err, HasSubstr(words));
+  EXPECT_THAT(ended.out, HasSubstr(words)) << "the table has it, too";
+  const Json warnings = read_json(folder.path() / "tiny/result.json")["problems"][0]["classes"][0]["warnings"];
+  EXPECT_THAT(warnings.dump(), HasSubstr(words));
 }
 
 TEST(Tune, QuietIsSilentOnStandardErrorAndVerboseNamesEachVariant) {

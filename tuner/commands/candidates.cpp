@@ -27,12 +27,33 @@ const FamilySelection* selection_of(const Config& config, std::string_view famil
   return nullptr;
 }
 
+std::vector<std::vector<Tunable>> own_tunables() {
+  std::vector<std::vector<Tunable>> own;
+  for (const Family* family : families()) own.push_back(family->tunables());
+  return own;
+}
+
 }  // namespace
+
+std::vector<std::string> untouched_families(const Config& config) {
+  std::vector<std::string> lines;
+  const auto own = own_tunables();
+  for (const std::string& condition : config.restrict_) {
+    const auto bound = bind_conditions({condition}, own);
+    std::vector<std::string_view> untouched;
+    for (std::size_t i = 0; i < bound.size(); ++i)
+      if (bound[i].empty() && (!config.families || selection_of(config, families()[i]->name())))
+        untouched.push_back(families()[i]->name());
+    if (!untouched.empty())
+      lines.push_back(fmt::format("restrict \"{}\" does not touch {}: no such tunables there", condition,
+                                  fmt::join(untouched, ", ")));
+  }
+  return lines;
+}
 
 Candidates::Candidates(const Config& config, const BuildContext& context,
                        std::map<std::string, std::uint64_t>& rejections) {
-  std::vector<std::vector<Tunable>> own;
-  for (const Family* family : families()) own.push_back(family->tunables());
+  const auto own = own_tunables();
   const auto conditions = bind_conditions(config.restrict_, own);
   for (std::size_t i = 0; i < families().size(); ++i) {
     const Family* family = families()[i];

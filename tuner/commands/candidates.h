@@ -12,6 +12,10 @@
 
 namespace tuner {
 
+/// A line for each condition of `restrict` that leaves a family of the config as it is, because that lacks a tunable
+/// named there: "restrict \"T > 64\" does not touch wgmma".
+std::vector<std::string> untouched_families(const Config& config);
+
 class Candidates {
  public:
   Candidates() = default;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "baselines/baseline.h"
+#include "tuner/commands/candidates.h"
 #include "tuner/commands/class_run.h"
 #include "tuner/commands/command_line.h"
 #include "tuner/commands/interrupt.h"
@@ -184,6 +185,7 @@ void say_what_comes(Progress& progress, const Config& config, const Target& targ
           ? fmt::format("Tuning on {} ({}): {} problem-class pairs, {}", device.name, device.arch, pairs, budget)
           : fmt::format("Offline ({}): compiling for {} ({}), {} problem-class pairs, {}, proofs on the CPU on top",
                         target.why_offline, device.arch, device.name, pairs, budget));
+  for (const std::string& line : untouched_families(config)) progress.note(line);
   for (const std::string& warning : warnings) progress.note("warning: " + warning);
 }
 
