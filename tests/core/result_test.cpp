@@ -286,6 +286,13 @@ TEST(Result, IsWrittenAsTwoFiles) {
   EXPECT_EQ(best.at("reproduce"), "tuner --config configs/h200.json");
 }
 
+TEST(Result, TheSmallFileBesideItIsNamedWhereItIsGiven) {
+  const TemporaryFolder folder;
+  const auto best = write_result(measured_result(), folder.path()).second;
+  EXPECT_THAT([&] { read_result(best); },
+              ThrowsMessage<UsageError>(HasSubstr("this is a best.json; give the result.json beside it")));
+}
+
 TEST(Result, BestIsTheVendorWhereNothingOfOursIsFaster) {
   RunResult result = measured_result();
   result.problems[0].classes[0].best = "cudnn: backward data";

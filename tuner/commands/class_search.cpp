@@ -166,7 +166,7 @@ Told ClassSearch::note(const Pending& pending, VariantRecord record, std::option
   if (value && record.outcome != Outcome::cut) kept_.push_back({task_.result.variants.size(), std::move(unit), *value});
   const Told told{pending.proposal, record.outcome, value, cost};
   task_.result.variants.push_back(std::move(record));
-  task_.session.progress.step(best_text());
+  task_.session.progress.step(best_text(), pending.stored.has_value());
   return told;
 }
 

@@ -36,14 +36,15 @@ void Progress::detail(const std::string& text) {
 void Progress::begin(const std::string& label, std::size_t total, std::optional<double> seconds) {
   label_ = label;
   best_.clear();
-  done_ = 0;
+  done_ = stored_ = 0;
   total_ = total;
   seconds_ = seconds;
   start_ = last_draw_ = Clock::now();
 }
 
-void Progress::step(const std::string& best) {
+void Progress::step(const std::string& best, bool from_store) {
   ++done_;
+  stored_ += from_store ? 1 : 0;
   best_ = best;
   // A terminal is redrawn ten times a second; a log gets a line every ten seconds.
   if (verbosity_ == Verbosity::quiet || seconds_since(last_draw_) < (bar_ ? 0.1 : 10.0)) return;
@@ -57,10 +58,12 @@ void Progress::end() {
 void Progress::draw(bool last) {
   last_draw_ = Clock::now();
   const double elapsed = seconds_since(start_);
-  const double rate = elapsed > 0 ? static_cast<double>(done_) / elapsed : 0;
+  const double rate = elapsed > 0 ? static_cast<double>(done_ - stored_) / elapsed : 0;
   double left = rate > 0 ? static_cast<double>(total_ - std::min(total_, done_)) / rate : 0;
   if (seconds_) left = std::min(left, std::max(0.0, *seconds_ - elapsed));
-  std::string line = fmt::format("{}: {}/{}, {:.1f}/s", label_, done_, total_, rate);
+  std::string line = fmt::format("{}: {}/{}", label_, done_, total_);
+  if (stored_ > 0) line += fmt::format(", {} from the store", stored_);
+  if (done_ > stored_) line += fmt::format(", {:.1f}/s", rate);
   if (!best_.empty()) line += ", best " + best_;
   line += last ? fmt::format(", took {}", duration(elapsed)) : fmt::format(", {} left", duration(left));
   if (bar_ && !last) {

@@ -22,8 +22,9 @@ class Progress {
   void detail(const std::string& text);
   /// Starts counting towards `total` evaluations of `label`; `seconds` is the time budget, if any.
   void begin(const std::string& label, std::size_t total, std::optional<double> seconds);
-  /// One more is done; `best` describes the best so far ("8.91 ms tiled-1f2e...").
-  void step(const std::string& best);
+  /// One more is done; `best` describes the best so far ("8.91 ms tiled-1f2e..."). What the store knew took no time and
+  /// says nothing of the rate.
+  void step(const std::string& best, bool from_store);
   void end();
 
  private:
@@ -34,7 +35,7 @@ class Progress {
   bool bar_;
   bool drawn_ = false;
   std::string label_, best_;
-  std::size_t done_ = 0, total_ = 0;
+  std::size_t done_ = 0, stored_ = 0, total_ = 0;
   std::optional<double> seconds_;
   std::chrono::steady_clock::time_point start_, last_draw_;
 };

@@ -302,6 +302,7 @@ RunResult read_result(const std::filesystem::path& path) {
   const Json json = read_json(path);
   const Node root(json, one_line(path.string(), 4096));
   root.expect_object();
+  if (root.has("reproduce") && !root.has("config")) root.fail("this is a best.json; give the result.json beside it");
   RunResult result;
   Reader reader(root, false);
   visit(reader, result);

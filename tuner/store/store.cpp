@@ -181,6 +181,14 @@ void require_own_log(Database& database, const std::optional<std::string>& ident
                     name, name));
 }
 
+/// The first line of SQLite's findings that names one; others name the database.
+std::string finding(const std::string& found) {
+  std::size_t start = 0;
+  while (found.compare(start, 3, "***") == 0 && found.find('\n', start) != found.npos)
+    start = found.find('\n', start) + 1;
+  return found.substr(start, found.find('\n', start) - start);
+}
+
 /// Refuses one that is damaged or not made as a store is. Leaves it, and what is beside it, as it was.
 const fs::path& whole(const fs::path& file) {
   const auto damaged = [&](std::string_view why) {
@@ -194,7 +202,8 @@ const fs::path& whole(const fs::path& file) {
   database.lock();
   try {
     require_own_log(database, identity);
-    if (const std::string found = database.text_of("PRAGMA integrity_check(1)"); found != "ok") throw damaged(found);
+    if (const std::string found = database.text_of("PRAGMA integrity_check(1)"); found != "ok")
+      throw damaged(finding(found));
     if (schema_of(database) != own_schema()) throw damaged("other tables than a store's");
   } catch (const UsageError&) {
     throw;
