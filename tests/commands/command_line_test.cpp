@@ -26,7 +26,11 @@ TEST(CommandLine, WrongUsageIsExitCodeTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{}, "--config"},
       {{"--nope"}, "--nope"},
-      {{"frobnicate"}, "frobnicate"},
+      {{"frobnicate"}, "not expected: frobnicate ("},
+      {{"reprot", "x"}, "not expected: reprot x; did you mean report? ("},
+      {{"--confg", "x.json"}, "not expected: --confg x.json; did you mean --config? ("},
+      {{"report", "x.json", "--fromat", "junit"}, "did you mean --format?"},
+      {{"doctor", "reprot"}, "not expected: reprot ("},
       {{"--config"}, "--config"},
       {{"--config", tiny_config(), "--config", tiny_config()}, "--config"},
       {{"--config", tiny_config(), "stray"}, "stray"},

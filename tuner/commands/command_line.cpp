@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "tuner/commands/interrupt.h"
+#include "tuner/commands/suggestion.h"
 #include "tuner/commands/version.h"
 #include "tuner/core/failure.h"
 #include "tuner/core/file.h"
@@ -149,6 +150,24 @@ class CommandLine {
   }
 
   CLI::App& app() { return app_; }
+
+  /// What was typed beyond what is known, in its order, and what the first of it may have been meant to be.
+  std::string unexpected() const {
+    const std::vector<CLI::App*> chosen = app_.get_subcommands();
+    const CLI::App& where = chosen.empty() ? app_ : *chosen.front();
+    const std::vector<std::string> rest = app_.remaining(true);
+    std::vector<std::string> names;
+    if (!rest.empty() && rest.front().starts_with('-')) {
+      for (const CLI::Option* option : where.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    } else if (chosen.empty()) {
+      for (const CLI::App* sub : app_.get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(sub->get_name());
+    }
+    const std::string meant = rest.empty() ? "" : nearest(rest.front(), names);
+    return fmt::format("not expected: {}{}", fmt::join(rest, " "),
+                       meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  }
 
   int run(const Settings& settings) {
     if (!command_) {
@@ -342,6 +361,8 @@ int run_command_line(int argc, char** argv) {
     return delivered(line.app().exit(help));
   } catch (const CLI::CallForVersion& version) {
     return delivered(line.app().exit(version));
+  } catch (const CLI::ExtrasError&) {
+    return fail(2, line.unexpected() + " (`tuner --help` lists what is allowed)");
   } catch (const CLI::ParseError& error) {
     return fail(2, std::string(error.what()) + " (`tuner --help` lists what is allowed)");
   }
