@@ -36,6 +36,9 @@ logged() {
   "$@" >"$log" 2>&1 </dev/null
 }
 
+# usage FILE: what its head says of it.
+usage() { sed -n '2,/^[^#]/{/^# shellcheck/!s/^# //p}' "$1"; }
+
 have() { command -v "$1" >/dev/null 2>&1; }
 is_root() { [ "$(id -u)" = 0 ] && [ -z "${TUNER_NO_ROOT:-}" ]; }
 

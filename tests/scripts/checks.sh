@@ -52,6 +52,20 @@ arguments_pass_through() {
   expect "version" "$(tune --version)" "<--version>"
 }
 
+help_needs_no_build() {
+  stand_in cmake 'touch '"$work/configured"
+  expect_in "test" "$("$root/scripts/test" --help)" "./scripts/test [ctest's arguments]"
+  expect_in "one test" "$("$root/scripts/test" -h)" "./scripts/test -R"
+  expect_in "tune" "$(tune --help)" "./scripts/tune [ARGS]"
+  if [ -e "$work/configured" ] || [ -e "$TUNER_BUILD" ]; then
+    echo "something was built"
+    exit 1
+  fi
+  stand_ins
+  tune >/dev/null
+  expect "the program's own" "$(tune --help)" "<--help>"
+}
+
 configures_once_until_something_changes() {
   stand_ins
   tune >/dev/null

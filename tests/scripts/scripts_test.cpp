@@ -19,8 +19,9 @@ TEST_P(Scripts, Keep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checks, Scripts,
-                         testing::Values("arguments_pass_through", "configures_once_until_something_changes",
-                                         "a_failed_build_says_why_and_where", "an_old_toolkit_is_not_used",
+                         testing::Values("arguments_pass_through", "help_needs_no_build",
+                                         "configures_once_until_something_changes", "a_failed_build_says_why_and_where",
+                                         "an_old_toolkit_is_not_used",
                                          "missing_libraries_are_named_where_nothing_can_install_them",
                                          "an_old_compiler_is_refused", "a_folder_that_cannot_be_written_is_named",
                                          "the_summary_counts", "wheels_are_pinned_by_hash",
