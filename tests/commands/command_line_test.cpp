@@ -245,8 +245,8 @@ TEST(CommandLine, ListsAndDescriptionsNameWhatThereIs) {
 TEST(CommandLine, DoctorSaysWhatIsThereAndWhatALackMeans) {
   const Ended doctor = run_to_end({"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.out;
-  for (const char* word :
-       {"GPU", "NVRTC", "C++ compiler", "cudnn", "cublas_shift_add", "cache", "depthwise, direct, tiled, wgmma, winograd"})
+  for (const char* word : {"GPU", "NVRTC", "C++ compiler", "cudnn", "cublas_shift_add", "cache",
+                           "depthwise, direct, tiled, wgmma, winograd"})
     EXPECT_THAT(doctor.out, HasSubstr(word));
   TemporaryFolder empty;
   ProgramOptions no_tools;
