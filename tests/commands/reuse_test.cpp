@@ -22,7 +22,7 @@ using samples::timed;
 using testing::ElementsAre;
 
 TimeRecord raced(double ms, std::string regime = "burst") {
-  TimeRecord time{{ms, ms, ms}, {ms, ms}, "cold", std::move(regime)};
+  TimeRecord time{{ms, ms, ms}, samples::samples_of({ms, ms, ms}), "cold", std::move(regime)};
   time.interleaved = true;
   return time;
 }
