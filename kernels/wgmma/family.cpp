@@ -29,7 +29,7 @@ int blocks_for(const DeviceFacts& device) {
 /// Registers that a thread needs: sums, products in flight, both parts of A, and addresses; fitted to instances that
 /// ptxas reports without spills.
 int64 registers_needed(const Tunables& t, const Geometry& g) {
-  const int64 halo = (t.taps - 1) * (t.taps > 1 ? std::min<int64>(g.dilation, layout::kMostOfFact) : 1);
+  const int64 halo = (t.taps - 1) * layout::facts_of(t, g).tap_step;
   const int64 in_flight = t.promote == 1 ? t.OC_TILE / 2 : 0;
   return t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31;
 }
@@ -42,18 +42,21 @@ int64 least_products(const Geometry& g) {
 /// The kernel counts positions, channels, steps and tiles in 32 bits.
 bool fits_int(const Geometry& g) {
   constexpr double kMost = 2147483647.0 - 65536;
+  constexpr double kTile = 4 * layout::kBlockPositions;
   const auto real = [](int64 value) { return static_cast<double>(value); };
   const double reach = real(g.length_out) + real(g.padding) + real(g.dilation) * real(g.kernel_size);
-  const double tiles = (reach / layout::kBlockPositions + 1) * std::max(1.0, real(g.batch)) *
-                       (real(g.out_channels) / 8 + real(g.groups));
+  const double columns = real(g.out_channels) * real(g.stride);
+  const double tiles =
+      (reach / layout::kBlockPositions + 1) * std::max(1.0, real(g.batch)) * (columns / 8 + real(g.groups));
   const double steps = (real(g.in_per_group()) / layout::kStepChannels + 1) * real(g.kernel_size);
-  return std::max({reach, real(g.length), tiles, steps, real(g.in_channels), real(g.out_channels) * 16}) < kMost;
+  return std::max({reach + kTile * real(g.stride), real(g.length) + kTile, tiles, steps, real(g.in_channels),
+                   columns * 16}) < kMost;
 }
 
 std::string arguments(const Tunables& t, const Geometry& g) {
   const layout::Facts facts = layout::facts_of(t, g);
   std::string text = "<" + template_arguments(t);
-  for (const int64 fact : {facts.tap_step, facts.slots}) text += ", " + std::to_string(fact);
+  for (const int64 fact : {facts.tap_step, facts.slots, facts.stride}) text += ", " + std::to_string(fact);
   return text + ", float>";
 }
 
@@ -83,8 +86,9 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"stages"}, "stages must be 2 or more", [](const T& t) { return t.stages >= 2; }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
                     [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
-      constraint<T>({"taps"}, "taps that share a conversion of x must lie within 32 positions",
-                    [g](const T& t) { return t.taps == 1 || g.dilation <= 32 / (t.taps - 1); }),
+      constraint<T>(
+          {"taps"}, "taps that share a conversion of x must lie within 32 positions",
+          [step = layout::offsets_of(g).step](const T& t) { return t.taps == 1 || step <= 32 / (t.taps - 1); }),
       constraint<T>({"OC_TILE", "products", "promote", "taps"},
                     "sums, products in flight and converted x must fit the registers of a thread",
                     [g, most = device.max_registers_per_thread](const T& t) { return registers_needed(t, g) <= most; }),
@@ -107,9 +111,15 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [enough = context.accuracy == Accuracy::tf32](const T& t) { return !enough || t.products == 1; }),
       constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
                     [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
-      constraint<T>({"taps"}, "taps must not exceed the kernel's", [g](const T& t) { return t.taps <= g.kernel_size; }),
-      constraint<T>({"OC_TILE"}, "OC_TILE must not be twice the group's output channels or more (32 always may)",
-                    [g](const T& t) { return t.OC_TILE <= 32 || t.OC_TILE < 2 * g.out_per_group(); }),
+      constraint<T>({"taps"}, "taps must not exceed those of a phase",
+                    [most = layout::offsets_of(g).count](const T& t) { return t.taps <= most; }),
+      constraint<T>({"OC_TILE"},
+                    "OC_TILE must not be twice the group's output channels times phases or more (32 always may)",
+                    [g](const T& t) { return t.OC_TILE <= 32 || t.OC_TILE < 2 * g.out_per_group() * g.stride; }),
+      constraint<T>(
+          {"OC_TILE", "taps", "wide_stores", "resident"},
+          "wide_stores changes nothing but at stride 1 (and where all geometry is known at run time)",
+          [g](const T& t) { return t.wide_stores == 1 || g.stride == 1 || layout::facts_of(t, g).stride != g.stride; }),
       constraint<T>({"resident", "stages"}, "streamed weights leave room for 3 stages or more",
                     [](const T& t) { return t.resident != 0 || t.stages >= 3; }),
   };
@@ -129,6 +139,7 @@ Tunables general(const BuildContext& context) {
   t.taps = 1;
   t.stages = 4;
   t.turns = 0;
+  t.wide_stores = 0;
   t.resident = 0;
   t.blocks = blocks_for(context.device);
   return t;
@@ -138,7 +149,7 @@ Tunables general(const BuildContext& context) {
 std::vector<int> tiles_by_waste(const Geometry& g) {
   std::vector<int> tiles{128, 96, 80, 72, 64, 32};
   std::stable_sort(tiles.begin(), tiles.end(), [g](int a, int b) {
-    const auto columns = [g](int tile) { return ct1d::ceil_div(g.out_per_group(), tile) * tile; };
+    const auto columns = [g](int tile) { return ct1d::ceil_div(g.out_per_group() * g.stride, tile) * tile; };
     return columns(a) < columns(b);
   });
   return tiles;
@@ -154,25 +165,24 @@ class WgmmaFamily final : public Family {
   std::optional<std::string> refuses(const BuildContext& context) const override {
     if (element_of(context.accuracy) != Element::f32) return "wgmma computes on fp32 tensors";
     if (context.device.arch != "sm_90a") return "wgmma needs Hopper's matrix instructions: sm_90a";
-    if (context.problem.stride != 1) return "wgmma serves stride 1";
+    if (!fits_int(context.problem.geometry())) return "wgmma counts positions, channels and tiles in 32 bits";
     if (context.accuracy == Accuracy::fp32 && least_products(context.problem.geometry()) < 16)
       return "wgmma in class fp32 needs sums of 16 products or more: two fp16 parts leave a single one an error of "
              "2^-21";
-    if (!fits_int(context.problem.geometry())) return "wgmma counts positions, channels and tiles in 32 bits";
     return std::nullopt;
   }
 
   std::vector<Tunable> tunables() const override {
     std::vector<Value> blocks;
     for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
-    return {{"OC_TILE", {32, 64, 72, 80, 96, 128}, "output channels of a block"},
+    return {{"OC_TILE", {32, 64, 72, 80, 96, 128}, "columns of a block: output channels times phases"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
             {"promote", {1, 0}, "1: sums are added up in fp32 every 16 channels; 0: a tile's stay in the accumulators"},
-            {"taps", {1, 2, 3, 4}, "taps that are multiplied from one conversion of x"},
+            {"taps", {1, 2, 3, 4}, "taps of a phase that are multiplied from one conversion of x"},
             {"halves", {1, 2}, "products in flight, of OC_TILE / halves columns"},
             {"stages", {2, 3, 4, 5, 6, 7, 8}, "of a warpgroup's ring of raw x, 16 channels each"},
             {"turns", {1, 0}, "1: the warpgroups' products take turns; 0: they compete"},
-            {"wide_stores", {1, 0}, "rows of y off by 8 bytes: 1 shuffled to pieces of 16 bytes, 0 pieces of 8"},
+            {"wide_stores", {1, 0}, "1: shuffled to pieces of 16 bytes where rows of y are off by 8; 0: pieces of 8"},
             {"resident", {1, 0}, "1: a block's weights stay in shared memory; 0: they stream through a ring"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
             {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
@@ -194,6 +204,7 @@ class WgmmaFamily final : public Family {
               t.taps = taps;
               t.OC_TILE = tile;
               t.stages = stages;
+              t.wide_stores = 1;
               if (satisfies(all, t)) return to_configuration(t);
             }
     return to_configuration(general(context));

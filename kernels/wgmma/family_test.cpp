@@ -31,6 +31,11 @@ const std::vector<Problem> kOddProblems{
     {1, 2048, 2048, 7, 1, 3, 0, 3, 1, false, 3000},
     {1, 40, 24, 5, 1, 0, 0, 400, 1, false, 3000},
     {1, 2, 2, 2, 1, 0, 0, 1000000, 1, false, 3},
+    {16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100},
+    {1, 64, 32, 11, 5, 3, 2, 1, 1, true, 700},
+    {1, 1026, 1, 1024, 256, 512, 0, 1, 1, false, 900},
+    {2, 48, 60, 3, 2, 1, 1, 3, 3, true, 800},
+    {1, 32, 32, 4, 4, 0, 0, 6, 2, true, 41},
 };
 
 const Family& wgmma() { return *find_family("wgmma"); }
@@ -147,6 +152,43 @@ TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
       }
 }
 
+TEST(WgmmaLayout, PhasesAndOffsetsHaveEveryTapOnce) {
+  for (const std::int64_t stride : {1, 2, 3, 4, 6, 8})
+    for (const std::int64_t dilation : {1, 2, 3, 4, 6})
+      for (const std::int64_t kernel : {1, 2, 3, 7, 16}) {
+        const Problem problem{1, 16, 16, kernel, stride, 0, 0, dilation, 1, false, 40};
+        const ct1d::Geometry g = problem.geometry();
+        const layout::Offsets offsets = layout::offsets_of(g);
+        std::multiset<std::int64_t> taps;
+        for (std::int64_t phase = 0; phase < stride; ++phase)
+          for (std::int64_t j = 0; j < offsets.count; ++j) {
+            const std::int64_t tap = layout::tap_at(g, phase, j);
+            if (tap < 0) continue;
+            taps.insert(tap);
+            // position m of the phase reads x[m - j * step] by it
+            EXPECT_EQ(tap * dilation, phase + j * offsets.step * stride);
+          }
+        EXPECT_EQ(taps.size(), static_cast<std::size_t>(kernel)) << stride << ' ' << dilation;
+        EXPECT_EQ(std::set<std::int64_t>(taps.begin(), taps.end()).size(), taps.size());
+      }
+  const layout::Offsets upsampling = layout::offsets_of(Problem{1, 1, 1, 16, 8, 4, 0, 1, 1, true, 9}.geometry());
+  EXPECT_EQ(upsampling.step, 1);
+  EXPECT_EQ(upsampling.count, 2);
+}
+
+TEST(WgmmaLayout, PositionsCoverEveryOutputOfEveryPhase) {
+  for (const std::int64_t stride : {1, 2, 5, 8, 300})
+    for (const std::int64_t padding : {0, 1, 4, 9, 35}) {
+      const Problem problem{1, 16, 16, 91, stride, padding, 0, 1, 1, false, 600};
+      const ct1d::Geometry g = problem.geometry();
+      const std::int64_t first = layout::first_position(g);
+      const std::int64_t end = first + layout::row_tiles_of(g) * layout::kBlockPositions;
+      EXPECT_LE(first * stride, padding);
+      EXPECT_GE(end * stride, padding + g.length_out);
+      EXPECT_LT((end - layout::kBlockPositions) * stride, padding + g.length_out) << "a tile without outputs";
+    }
+}
+
 TEST(WgmmaLayout, StreamedWeightsTakeWhatIsLeft) {
   EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1), 8);
   const layout::Tunables large = with(128, 3, 3, 4, 0);
@@ -182,7 +224,8 @@ TEST(WgmmaFamily, SaysWhatItDoesNotServe) {
   EXPECT_THAT(refusal(kSeed, Accuracy::fp16, "h200"), HasSubstr("fp32 tensors"));
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "b200"), HasSubstr("sm_90a"));
-  EXPECT_THAT(refusal({16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("stride 1"));
+  EXPECT_EQ(refusal({16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), "");
+  EXPECT_THAT(refusal({16, 8, 4, 8, 8, 0, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("16 products"));
   EXPECT_THAT(refusal({1, 130, 130, 5, 1, 2, 0, 1, 130, true, 1500}, Accuracy::fp32, "h200"), HasSubstr("16 products"));
   EXPECT_EQ(refusal({1, 130, 130, 5, 1, 2, 0, 1, 130, true, 1500}, Accuracy::tf32, "h200"), "");
   EXPECT_THAT(refusal({1, 16, 1, 1, 1, 0, 0, 1, 1, false, 2200000000}, Accuracy::fp32, "h200"), HasSubstr("32 bits"));
@@ -226,8 +269,9 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
     const BuildContext context = on_h200(problem);
     kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
   }
-  EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>",
-                                               "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 1, 0, 0, 132, 1, 8, float>")));
+  EXPECT_THAT(kernels,
+              ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 8, 0, float>",
+                                      "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 8, 0, float>")));
 }
 
 TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {

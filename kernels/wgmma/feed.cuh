@@ -50,7 +50,7 @@ template <class I>
 __device__ __forceinline__ void aim(Feed& f, const RunArguments& a, uint32 shared, int consumer) {
   const Geometry& g = a.geometry;
   const Tile tile = find_tile<I>(shared, consumer, f.n);
-  const Panel panel = find_panel<I>(shared, tile.panel);
+  const Panel panel = find_panel<I>(g, shared, tile.panel);
   const int row = 4 * warp_of_group();
   f.window = 0;
   f.step = 0;
@@ -62,7 +62,7 @@ __device__ __forceinline__ void aim(Feed& f, const RunArguments& a, uint32 share
   }
 }
 
-/// Moves on to the next stage: windows of taps inside, channels outside.
+/// Moves on to the next stage: windows of offsets inside, channels outside.
 template <class I>
 __device__ __forceinline__ void advance(Feed& f, const RunArguments& a, uint32 shared, int consumer) {
   const Geometry& g = a.geometry;
@@ -71,7 +71,7 @@ __device__ __forceinline__ void advance(Feed& f, const RunArguments& a, uint32 s
     aim<I>(f, a, shared, consumer);
     return;
   }
-  const int shift = I::kTaps * (I::kTaps > 1 ? I::kTapStep : static_cast<int>(g.dilation));
+  const int shift = I::kTaps * tap_step_of<I>(shared);
   const int windows = windows_of<I>(shared);
   if (++f.window < windows) {
     f.first -= shift;

@@ -9,7 +9,7 @@
 namespace ct1d::wgmma {
 
 template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS>
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
     return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
@@ -31,6 +31,7 @@ struct Instance {
   static constexpr bool kWideStores = WIDE_STORES != 0;
   static constexpr bool kResident = RESIDENT != 0;
   static constexpr int kSlots = SLOTS;
+  static constexpr int kStride = STRIDE;  // 0: known at run time
   static constexpr int kHalo = halo_of(kTunables, TAP_STEP);
   static constexpr int kLead = lead_of(kTunables, TAP_STEP);
   static constexpr int kSpan = 4 + kHalo;  // positions that a thread reads, from t0 - halo
@@ -81,7 +82,8 @@ __device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, 
   const uint64 inverse = static_cast<uint64>(packed_of(I::tunables(), g).inverse);
   const uint32 at = shared + I::kShared.schedule;
   store_shared_16(at, s.row_tiles, s.panels, s.tiles, s.strip);
-  store_shared_16(at + 16, s.workers, free_panels, static_cast<uint32>(first_position(g)), 0);
+  store_shared_16(at + 16, s.workers, free_panels, static_cast<uint32>(first_position(g)),
+                  static_cast<uint32>(offsets_of(g).step));
   store_shared_16(at + 32, static_cast<uint32>(e.group_panels), static_cast<uint32>(g.in_per_group()),
                   static_cast<uint32>(g.out_per_group()), static_cast<uint32>(e.windows));
   store_shared_16(at + 48, static_cast<uint32>(inverse), static_cast<uint32>(inverse >> 32),
@@ -95,6 +97,11 @@ __device__ __forceinline__ Tile find_tile(uint32 shared, int consumer, unsigned 
   Tile tile = tile_of({a.x, a.y, a.z, a.w, b.x, 0}, b.y, static_cast<int>(b.z), blockIdx.x, n);
   tile.first += consumer * kPositions;
   return tile;
+}
+/// Positions between offsets.
+template <class I>
+__device__ __forceinline__ int tap_step_of(uint32 shared) {
+  return I::kTaps > 1 ? I::kTapStep : static_cast<int>(load_shared_4(shared + I::kShared.schedule + 28));
 }
 template <class I>
 __device__ __forceinline__ int windows_of(uint32 shared) {
@@ -115,28 +122,36 @@ __device__ __forceinline__ int64 inverses_at(uint32 shared) {
   return static_cast<int64>(static_cast<uint64>(load_shared_4(shared + I::kShared.schedule + 52)) << 32 | low);
 }
 
-/// A panel's group and channels: of x that it reads, of y that it has.
+/// A panel's group, the channels of x that it reads, its columns among the group's.
 struct Panel {
   int group;
   int in_channels;
   int first_in;
-  int first_out;
-  int columns;  // that exist
+  int first_out;     // the group's first output channel
+  int first_column;  // the panel's
+  int columns;       // that exist
 };
-CT1D_HD constexpr Panel panel_of(int panel, int tile, int group_panels, int in_per_group, int out_per_group) {
+CT1D_HD constexpr Panel panel_of(int panel, int tile, int group_panels, int in_per_group, int out_per_group,
+                                 int stride) {
   Panel p{};
   p.group = panel / group_panels;
-  const int within = (panel - p.group * group_panels) * tile;
+  p.first_column = (panel - p.group * group_panels) * tile;
   p.in_channels = in_per_group;
   p.first_in = p.group * in_per_group;
-  p.first_out = p.group * out_per_group + within;
-  p.columns = out_per_group - within < tile ? out_per_group - within : tile;
+  p.first_out = p.group * out_per_group;
+  const int left = out_per_group * stride - p.first_column;
+  p.columns = left < tile ? left : tile;
   return p;
 }
 template <class I>
-__device__ __forceinline__ Panel find_panel(uint32 shared, int panel) {
+__device__ __forceinline__ int stride_of(const Geometry& g) {
+  return I::kStride > 0 ? I::kStride : static_cast<int>(g.stride);
+}
+template <class I>
+__device__ __forceinline__ Panel find_panel(const Geometry& g, uint32 shared, int panel) {
   const uint4 a = load_shared_16(shared + I::kShared.schedule + 32);
-  return panel_of(panel, I::kColumns, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z));
+  return panel_of(panel, I::kColumns, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z),
+                  stride_of<I>(g));
 }
 
 /// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign) below

@@ -1,4 +1,4 @@
-// wgmma: transposed convolution on Hopper's matrix units (sm_90a), operand A from registers, stride 1.
+// wgmma: transposed convolution on Hopper's matrix units (sm_90a), operand A from registers.
 //
 // Persistent blocks of two warpgroups, each with 128 positions of a tile by OC_TILE columns. A warpgroup keeps a ring
 // of raw x in shared memory (feed.cuh), scales a stage of 16 channels per quad of lanes by a power of two, turns it
@@ -197,10 +197,10 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
 
 /// a.weights: what `pack` wrote.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     TAP_STEP, SLOTS>;
+                     TAP_STEP, SLOTS, STRIDE>;
   static_assert(sizeof(Element) == 4, "wgmma computes on fp32 tensors");
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
@@ -237,10 +237,10 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT R
 }
 
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                       TAP_STEP, SLOTS>>(a);
+                       TAP_STEP, SLOTS, STRIDE>>(a);
 }
 
 }  // namespace ct1d::wgmma

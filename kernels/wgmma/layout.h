@@ -1,9 +1,10 @@
 // wgmma: tunables, the problem as matrix products, shared memory, packed weights, order of tiles. Included by device
 // code, host program and emitted headers.
 //
-// Rows of a product are positions of x (A, in registers), its columns are output channels (B, packed weights in shared
-// memory). Position Q of column oc is y[oc][Q - padding]: the sum over channels and taps k of
-// x[ic][Q - k * dilation] * w[ic][oc][k].
+// Rows of a product are positions of x (A, in registers), its columns are output channels and phases (B, packed weights
+// in shared memory), phases fastest. Position m of column (oc, r) is y[oc][m * stride + r - padding]: the sum over
+// channels and offsets j of x[ic][m - j * step] * w[ic][oc][k], tap k being the one with k * dilation = r + j * step *
+// stride. Where there is none the weight is 0.
 #pragma once
 
 #include "kernels/common/geometry.h"
@@ -11,10 +12,10 @@
 namespace ct1d::wgmma {
 
 struct Tunables {
-  int OC_TILE = 128;    // columns of a block's tile
+  int OC_TILE = 128;    // columns of a block's tile: output channels times phases
   int products = 3;     // 3: operands split into two fp16 parts each; 1: fp16 operands
   int promote = 1;      // 1: every step's sums are added up in fp32; 0: a tile's stay in the accumulators
-  int taps = 3;         // taps that are multiplied from one conversion of x into registers
+  int taps = 3;         // offsets that are multiplied from one conversion of x into registers
   int halves = 1;       // products of OC_TILE / halves columns, that many in flight
   int stages = 2;       // of a warpgroup's ring of raw x, 16 channels each
   int turns = 0;        // 1: the warpgroups' products take turns
@@ -51,6 +52,25 @@ inline constexpr int kFlagTiles = 64;  // tiles n and n + 64 of a block share th
 inline constexpr int kMostSlots = 8;   // of streamed weights
 inline constexpr int kRefillLag = 2;   // steps after whose end a slot of streamed weights is filled again
 inline constexpr int kSharedBudget = 227 * 1024;
+
+// ---- stride by phases
+// ---------------------------------------------------------------------------------------------------
+
+/// Offsets that the taps of all phases have between them.
+struct Offsets {
+  int64 step;
+  int64 count;
+};
+CT1D_HD constexpr Offsets offsets_of(const Geometry& g) {
+  if (g.dilation % g.stride == 0) return {g.dilation / g.stride, g.kernel_size};
+  return {1, (g.kernel_size - 1) * g.dilation / g.stride + 1};
+}
+/// The tap of phase `phase` at offset `number`; -1 where there is none.
+CT1D_HD constexpr int64 tap_at(const Geometry& g, int64 phase, int64 number) {
+  const int64 reach = phase + number * offsets_of(g).step * g.stride;
+  const int64 tap = g.dilation == 1 ? reach : reach / g.dilation;
+  return tap * g.dilation == reach && tap < g.kernel_size ? tap : -1;
+}
 
 // ---- what an instance compiles in
 // ------------------------------------------------------------------------------------
@@ -110,34 +130,38 @@ CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step) {
 struct Extent {
   int64 group_panels;
   int64 panels;
-  int64 windows;  // of taps
+  int64 windows;  // of offsets
   int64 steps;    // of a tile: channels outside, windows inside
 };
 CT1D_HD constexpr Extent extent_of(const Tunables& t, const Geometry& g) {
   Extent e{};
-  e.group_panels = ceil_div(g.out_per_group(), t.OC_TILE);
+  e.group_panels = ceil_div(g.out_per_group() * g.stride, t.OC_TILE);
   e.panels = e.group_panels * g.groups;
-  e.windows = ceil_div(g.kernel_size, t.taps);
+  e.windows = ceil_div(offsets_of(g).count, t.taps);
   e.steps = ceil_div(g.in_per_group(), kStepChannels) * e.windows;
   return e;
 }
 
-/// What the problem fixes of an instance: positions between taps (1 where one tap is multiplied at a time: then it is
-/// known at run time) and steps of weights in shared memory.
+/// What the problem fixes of an instance: positions between offsets (1 where one is multiplied at a time: then it is
+/// known at run time), steps of weights in shared memory, and the stride (0: known at run time).
 struct Facts {
   int64 tap_step;
   int64 slots;
+  int64 stride;
 };
 inline constexpr int64 kMostOfFact = 1024;  // more is refused, whatever it is
 CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g) {
-  const int64 tap_step = t.taps > 1 ? min_of(g.dilation, kMostOfFact) : 1;
-  if (t.resident != 0) return {tap_step, min_of(extent_of(t, g).steps, kMostOfFact)};
-  return {tap_step, streamed_slots(t, static_cast<int>(tap_step))};
+  const int64 tap_step = t.taps > 1 ? min_of(offsets_of(g).step, kMostOfFact) : 1;
+  const bool general = t.OC_TILE == 32 && t.taps == 1 && t.resident == 0 && t.wide_stores == 0;
+  const int64 stride = general || g.stride > kMostOfFact ? 0 : g.stride;
+  if (t.resident != 0) return {tap_step, min_of(extent_of(t, g).steps, kMostOfFact), stride};
+  return {tap_step, streamed_slots(t, static_cast<int>(tap_step)), stride};
 }
 
 /// Bytes from the start of what `pack` writes. Parts of weights: [panel][step][part][tap][k / 8][column][k % 8] halves;
 /// per panel and column the inverse of its scale and whether that scale does not serve (floats); fp32 weights
-/// [panel][channel][tap][column].
+/// [panel][channel][offset][column], kNoTap where there is no tap.
+inline constexpr unsigned kNoTap = 0x7FFFDEADu;  // a NaN; those among weights are packed as another one
 struct Packed {
   int64 inverse;
   int64 flag;
@@ -150,7 +174,7 @@ CT1D_HD constexpr Packed packed_of(const Tunables& t, const Geometry& g) {
   p.inverse = e.panels * e.steps * step_bytes(t);
   p.flag = p.inverse + e.panels * t.OC_TILE * 4;
   p.plain = p.flag + e.panels * t.OC_TILE * 4;
-  p.bytes = p.plain + e.panels * g.in_per_group() * g.kernel_size * t.OC_TILE * 4;
+  p.bytes = p.plain + e.panels * g.in_per_group() * offsets_of(g).count * t.OC_TILE * 4;
   return p;
 }
 
@@ -192,9 +216,10 @@ struct Schedule {
   unsigned worker_tiles;  // every block walks as many, some of which do not exist
 };
 
-CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / 4 * 4); }
+CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / g.stride / 4 * 4); }
 CT1D_HD constexpr int64 row_tiles_of(const Geometry& g) {
-  return ceil_div(g.length_out + g.padding % 4, kBlockPositions);
+  const int64 last = (g.padding + g.length_out - 1) / g.stride;
+  return ceil_div(last + 1 - first_position(g), kBlockPositions);
 }
 CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g) {
   return row_tiles_of(g) * g.batch * extent_of(t, g).panels;

@@ -6,26 +6,33 @@
 
 namespace ct1d::wgmma {
 
-/// One column of w; 0 where there is no channel, column or tap.
+/// One column of w by offsets; 0 where there is no channel, column or tap.
 struct Column {
   const float* w;
+  Geometry geometry;
   int64 channels;
-  int64 taps;
-  int64 row;  // from one channel to the next
+  int64 taps;  // offsets
+  int64 row;   // from one channel to the next
+  int64 phase;
   bool exists;
-  __device__ __forceinline__ float at(int64 ic, int64 tap) const {
-    return exists && ic < channels && tap < taps ? w[ic * row + tap] : 0.0f;
+  __device__ __forceinline__ int64 tap(int64 offset) const { return tap_at(geometry, phase, offset); }
+  __device__ __forceinline__ float at(int64 ic, int64 offset) const {
+    if (!exists || ic >= channels) return 0.0f;
+    const int64 k = tap(offset);
+    return k >= 0 ? w[ic * row + k] : 0.0f;
   }
 };
 template <class I>
 __device__ __forceinline__ Column column_at(const PrepareArguments& a, int panel, int column) {
   const Geometry& g = a.geometry;
-  const Panel p = panel_of(panel, I::kColumns, static_cast<int>(extent_of(I::tunables(), g).group_panels),
-                           static_cast<int>(g.in_per_group()), static_cast<int>(g.out_per_group()));
+  const Panel p =
+      panel_of(panel, I::kColumns, static_cast<int>(extent_of(I::tunables(), g).group_panels),
+               static_cast<int>(g.in_per_group()), static_cast<int>(g.out_per_group()), static_cast<int>(g.stride));
   const int64 row = g.out_per_group() * g.kernel_size;
-  const int64 within = p.first_out - p.group * g.out_per_group() + column;
-  const float* const w = static_cast<const float*>(a.w) + p.first_in * row + within * g.kernel_size;
-  return {w, g.in_per_group(), g.kernel_size, row, column < p.columns};
+  const int64 channel = (p.first_column + column) / g.stride;
+  const int64 phase = (p.first_column + column) % g.stride;
+  const float* const w = static_cast<const float*>(a.w) + p.first_in * row + channel * g.kernel_size;
+  return {w, g, g.in_per_group(), offsets_of(g).count, row, phase, column < p.columns};
 }
 
 /// Bits of a column's largest magnitude, and the least of what 16 channels of a tap have for theirs, less one, so that
@@ -112,7 +119,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const Scale scale = scale_of(range.most, 0);
   unsigned char* const packed = static_cast<unsigned char*>(a.packed);
   float* const plain =
-      reinterpret_cast<float*>(packed + places.plain) + panel * column.channels * g.kernel_size * I::kColumns + place;
+      reinterpret_cast<float*>(packed + places.plain) + panel * column.channels * column.taps * I::kColumns + place;
   for (int64 ic = threadIdx.x; ic < padded; ic += kPackThreads) {
     for (int64 k = 0; k < extent.windows * I::kTaps; ++k) {
       const float exact = column.at(ic, k);
@@ -127,7 +134,10 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
       if (I::kSplits) {
         halves[pack_place(I::tunables(), 1, tap, channel, place)] = static_cast<unsigned short>(half_pair(rest, rest));
       }
-      if (ic < column.channels && k < g.kernel_size) plain[(ic * g.kernel_size + k) * I::kColumns] = exact;
+      if (ic < column.channels && k < column.taps) {
+        const uint32 bits = exact != exact ? 0x7FC00000u : bits_of_float(exact);
+        plain[(ic * column.taps + k) * I::kColumns] = float_of_bits(column.tap(k) >= 0 ? bits : kNoTap);
+      }
     }
   }
   const bool unfit =

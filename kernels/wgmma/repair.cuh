@@ -2,6 +2,7 @@
 // that exist.
 #pragma once
 
+#include "kernels/common/phases.h"
 #include "kernels/wgmma/fragments.cuh"
 
 namespace ct1d::wgmma {
@@ -23,12 +24,13 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
   const Geometry& g = a.geometry;
   constexpr int kMine = (I::kColumns + 31) / 32;
   const int lane = lane_of_warp();
-  const Panel panel = find_panel<I>(shared, tile.panel);
+  const Panel panel = find_panel<I>(g, shared, tile.panel);
+  const Offsets offsets = offsets_of(g);
   const int64 channels = panel.in_channels;
   const float* x = static_cast<const float*>(a.x) + tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
   const float* w =
       reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) + packed_of(I::tunables(), g).plain) +
-      tile.panel * channels * g.kernel_size * I::kColumns;
+      tile.panel * channels * offsets.count * I::kColumns;
   float sum[4][kMine];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -38,7 +40,7 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
 #pragma unroll 1
   for (int64 ic = 0; ic < channels; ++ic, x += g.x_row_stride) {
 #pragma unroll 2
-    for (int64 tap = 0; tap < g.kernel_size; ++tap, w += I::kColumns) {
+    for (int64 tap = 0; tap < offsets.count; ++tap, w += I::kColumns) {
       float weight[kMine];
 #pragma unroll
       for (int c = 0; c < kMine; ++c) {
@@ -46,11 +48,13 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int64 at = position + i - tap * g.dilation;
+        const int64 at = position + i - tap * offsets.step;
         if (at < 0 || at >= g.length) continue;  // not 0 times infinity
         const float value = load_constant(x + at);
 #pragma unroll
-        for (int c = 0; c < kMine; ++c) sum[i][c] = fmaf(value, weight[c], sum[i][c]);
+        for (int c = 0; c < kMine; ++c) {
+          if (bits_of_float(weight[c]) != kNoTap) sum[i][c] = fmaf(value, weight[c], sum[i][c]);
+        }
       }
     }
   }
@@ -58,12 +62,15 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
   for (int c = 0; c < kMine; ++c) {
     const int column = lane + 32 * c;
     const bool exists = column < panel.columns;
-    const int64 channel = panel.first_out + column;
+    const int64 stride = g.stride;
+    const int64 within = (panel.first_column + column) / stride;
+    const int64 phase = (panel.first_column + column) % stride;
+    const int64 channel = panel.first_out + within;
     const float bias = a.bias != nullptr && exists ? load_constant(static_cast<const float*>(a.bias) + channel) : 0.0f;
     float* const y = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int64 t = position + i - g.padding;
+      const int64 t = (position + i) * stride + phase - g.padding;
       store_one(y + t, sum[i][c] + bias, exists && t >= 0 && t < g.length_out);
     }
   }
@@ -75,10 +82,14 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
 template <class I>
 __device__ __forceinline__ bool short_sums(const Geometry& g, int in_channels, int position) {
   if (!I::kSplits || in_channels >= 16) return false;
-  const int64 least = floor_div(position + 3 - g.length, g.dilation) + 1;
-  const int64 first = max_of(0, least);
-  const int64 last = min_of(g.kernel_size - 1, position / g.dilation);
-  return (last - first + 1) * in_channels < 16;
+  const Offsets offsets = offsets_of(g);
+  const int64 first = max_of(0, floor_div(position + 3 - g.length, offsets.step) + 1);
+  const int64 last = min_of(offsets.count - 1, position / offsets.step);
+  const int64 reached = last - first + 1;
+  if (reached == offsets.count) return false;
+  // A phase's taps lie `x_step` offsets apart, and the last of them may not exist.
+  const int64 taps = g.dilation % g.stride == 0 ? reached : reached / x_step(g) - 1;
+  return taps * in_channels < 16;
 }
 
 /// What this warp's tiles have marked, by the warp that stored it before.
@@ -95,7 +106,7 @@ __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int
       panel = tile.panel;
       all = weights_unserved<I>(a, panel);
     }
-    const int in_channels = find_panel<I>(shared, panel).in_channels;
+    const int in_channels = find_panel<I>(a.geometry, shared, panel).in_channels;
     const uint32 flags = all ? 0xFFu : load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
 #pragma unroll 1
     for (int quad = 0; quad < 8; ++quad) {
