@@ -15,9 +15,9 @@ inline void piece_load(uint32 shared, const void* global, int valid, CT1D_HOST_S
   using namespace ct1d_host;
   if (valid > 0 && reinterpret_cast<uint64>(global) % Bytes != 0)
     fail("piece_load from an address that is not a multiple of its size", {file, line});
-  if (valid < 0 || valid > Bytes || valid % 4 != 0) fail("piece_load of bytes that are no piece", {file, line});
+  if (valid < 0 || valid > Bytes || valid % 2 != 0) fail("piece_load of bytes that are no piece", {file, line});
   Chunk<Bytes> data{};
-  for (int i = 0; i < valid / 4; ++i) data.words[i] = static_cast<const Chunk<4>*>(global)[i].words[0];
+  __builtin_memcpy(&data, global, static_cast<unsigned>(valid));
   void* const target = worker()->services->shared_store(worker(), shared, Bytes, {file, line});
   Chunk<Bytes> poison;
   for (unsigned& word : poison.words) word = 0x01010101u * kPoisonByte;
@@ -27,7 +27,7 @@ inline void piece_load(uint32 shared, const void* global, int valid, CT1D_HOST_S
 
 #else
 
-/// The first `valid` bytes, a multiple of 4, are read; the rest become zero. Addresses are multiples of Bytes.
+/// The first `valid` bytes, a multiple of 2, are read; the rest become zero. Addresses are multiples of Bytes.
 template <int Bytes>
 __device__ __forceinline__ void piece_load(uint32 shared, const void* global, int valid) {
   static_assert(Bytes == 4 || Bytes == 16, "pieces of 4 or 16 bytes");

@@ -36,6 +36,20 @@ inline float max_or_nan(float a, float b) { return a != a ? a : b != b ? b : a >
 inline uint32 half_pair(float low, float high) {
   return from_float<Half>(low).bits | static_cast<uint32>(from_float<Half>(high).bits) << 16;
 }
+inline float half_away(float v) { return float_of_bits((bits_of_float(v) + 0x1000u) & ~0x1FFFu); }
+inline uint32 half_pair_away(float low, float high) { return half_pair(half_away(low), half_away(high)); }
+inline uint32 bfloat_pair(float low, float high) {
+  return from_float<Bfloat16>(low).bits | static_cast<uint32>(from_float<Bfloat16>(high).bits) << 16;
+}
+inline uint32 bytes_of_two(uint32 low, uint32 high, uint32 selector) {
+  const uint64 both = static_cast<uint64>(high) << 32 | low;
+  uint32 result = 0;
+  for (int i = 0; i < 4; ++i) result |= static_cast<uint32>(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+  return result;
+}
+inline void store_two_bytes(void* p, uint32 bits, bool valid, CT1D_HOST_SITE) {
+  if (may_store<2>(p, valid, {file, line})) *static_cast<unsigned short*>(p) = static_cast<unsigned short>(bits);
+}
 inline float low_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair)}); }
 inline float high_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair >> 16)}); }
 
@@ -86,6 +100,30 @@ __device__ __forceinline__ uint32 half_pair(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 }
+/// The same with ties rounded away from zero, as TF32's are; both normal halves when rounded, or zeros.
+__device__ __forceinline__ uint32 half_pair_away(float low, float high) {
+  uint32 r;
+  asm("cvt.rz.f16x2.f32 %0, %1, %2;"
+      : "=r"(r)
+      : "f"(float_of_bits(bits_of_float(high) + 0x1000u)), "f"(float_of_bits(bits_of_float(low) + 0x1000u)));
+  return r;
+}
+__device__ __forceinline__ uint32 bfloat_pair(float low, float high) {
+  uint32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+/// Byte i of the result is the one of `low` (0 to 3) and `high` (4 to 7) that digit i of `selector` names.
+__device__ __forceinline__ uint32 bytes_of_two(uint32 low, uint32 high, uint32 selector) {
+  return __byte_perm(low, high, selector);
+}
+/// The low half of `bits`.
+__device__ __forceinline__ void store_two_bytes(void* p, uint32 bits, bool valid) {
+  asm volatile(
+      "{ .reg .pred q; .reg .b16 l, h; setp.ne.b32 q, %2, 0; mov.b32 {l, h}, %1; @q st.global.b16 [%0], l; }" ::"l"(p),
+      "r"(bits), "r"(valid ? 1 : 0)
+      : "memory");
+}
 __device__ __forceinline__ float low_half(uint32 pair) {
   float r;
   asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l; }" : "=f"(r) : "r"(pair));
@@ -98,5 +136,19 @@ __device__ __forceinline__ float high_half(uint32 pair) {
 }
 
 #endif
+
+/// Elements of any type by load_constant's and store_one's ways, rounded to nearest.
+__device__ __forceinline__ float load_element(const float* p) { return load_constant(p); }
+template <class Element>
+__device__ __forceinline__ float load_element(const Element* p) {
+  return to_float(*p);
+}
+__device__ __forceinline__ void store_element(float* p, float value, bool valid) { store_one(p, value, valid); }
+__device__ __forceinline__ void store_element(Half* p, float value, bool valid) {
+  store_two_bytes(p, half_pair(value, value), valid);
+}
+__device__ __forceinline__ void store_element(Bfloat16* p, float value, bool valid) {
+  store_two_bytes(p, bfloat_pair(value, value), valid);
+}
 
 }  // namespace ct1d

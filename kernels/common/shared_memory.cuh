@@ -40,6 +40,7 @@ void store_shared(uint32 address, Value value, CT1D_HOST_SITE) {
 }
 inline float load_shared_float(uint32 address, CT1D_HOST_SITE) { return load_shared<float>(address, file, line); }
 inline uint32 load_shared_4(uint32 address, CT1D_HOST_SITE) { return load_shared<uint32>(address, file, line); }
+inline uint2 load_shared_8(uint32 address, CT1D_HOST_SITE) { return load_shared<uint2>(address, file, line); }
 inline uint4 load_shared_16(uint32 address, CT1D_HOST_SITE) { return load_shared<uint4>(address, file, line); }
 inline void store_shared_float(uint32 address, float value, CT1D_HOST_SITE) {
   store_shared(address, value, file, line);
@@ -71,6 +72,11 @@ __device__ __forceinline__ uint32 load_shared_4(uint32 address) {
   uint32 value;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
   return value;
+}
+__device__ __forceinline__ uint2 load_shared_8(uint32 address) {
+  uint2 v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
+  return v;
 }
 __device__ __forceinline__ uint4 load_shared_16(uint32 address) {
   uint4 v;

@@ -15,9 +15,15 @@ using ct1d::wgmma::Tunables;
 namespace layout = ct1d::wgmma;
 
 /// Terms that accumulators sum before what they cut off, all of one sign on data of one sign, shows in a class's bound.
-/// By the model of the matrix unit it is 5.5e-9 of the sum a term: at 256 the worst of 40 rows is 1.04 times as wrong
-/// as operands rounded to TF32, at 384 1.09 (1.1 is allowed, and an H200 found a row beyond it).
-constexpr int kMostUnpromoted = 256;
+/// By the model of the matrix unit it is 5.5e-9 of the sum a term for operands of 11 bits, 1.5e-9 for those of 8. Rows
+/// of tf32: at 256 the worst of 40 is 1.04 times as wrong as rounded operands leave it, at 384 1.09 (1.1 is allowed,
+/// and an H200 found a row beyond it). Elements of fp16 and bf16: 0.87 of what the bound has beside the rounding at
+/// 384, 0.68 at 1024.
+int most_unpromoted(Accuracy accuracy) {
+  return accuracy == Accuracy::fp16 ? 384 : accuracy == Accuracy::bf16 ? 1024 : 256;
+}
+int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
+
 constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
 
 /// The most blocks of the list that the device's SMs hold, one each.
@@ -29,9 +35,10 @@ int blocks_for(const DeviceFacts& device) {
 /// Registers that a thread needs: sums, products in flight, both parts of A, and addresses; fitted to instances that
 /// ptxas reports without spills.
 int64 registers_needed(const Tunables& t, const Geometry& g) {
-  const int64 halo = (t.taps - 1) * layout::facts_of(t, g).tap_step;
+  const int64 halo = (t.taps - 1) * layout::facts_of(t, g, 4).tap_step;
   const int64 in_flight = t.promote == 1 ? t.OC_TILE / 2 : 0;
-  return t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31;
+  const bool one_by_one = g.stride != 1 && g.stride != 2 && g.stride != 4 && g.stride % 8 != 0;  // stores
+  return t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0);
 }
 
 /// Products of an output with all of its taps, in the phase that has least (of those that have any).
@@ -53,11 +60,11 @@ bool fits_int(const Geometry& g) {
                    columns * 16}) < kMost;
 }
 
-std::string arguments(const Tunables& t, const Geometry& g) {
-  const layout::Facts facts = layout::facts_of(t, g);
+std::string arguments(const Tunables& t, const BuildContext& context) {
+  const layout::Facts facts = layout::facts_of(t, context.problem.geometry(), element_bytes(context));
   std::string text = "<" + template_arguments(t);
   for (const int64 fact : {facts.tap_step, facts.slots, facts.stride}) text += ", " + std::to_string(fact);
-  return text + ", float>";
+  return text + ", " + element_name(context.accuracy) + ">";
 }
 
 /// What the kernel asserts, and what the device grants: a configuration outside of these cannot run.
@@ -65,7 +72,11 @@ std::vector<Constraint> requirements(const BuildContext& context) {
   using T = Tunables;
   const Geometry g = context.problem.geometry();
   const DeviceFacts& device = context.device;
+  const int most = most_unpromoted(context.accuracy);
+  const int bytes = element_bytes(context);
   return {
+      constraint<T>({"products"}, "operands of 16 bits have one part",
+                    [bytes](const T& t) { return t.products == 1 || bytes == 4; }),
       constraint<T>({"products"}, "class fp32 needs three products",
                     [needed = context.accuracy == Accuracy::fp32](const T& t) { return t.products == 3 || !needed; }),
       constraint<T>({"products"}, "products must be 3 or 1",
@@ -77,11 +88,11 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"OC_TILE", "halves"}, "OC_TILE must be a multiple of 8 * halves of at most 128",
                     [](const T& t) { return t.OC_TILE % (8 * t.halves) == 0 && t.OC_TILE <= 128; }),
       constraint<T>({"promote", "taps"},
-                    "sums that are not promoted must have at most 256 terms: accumulators round toward zero, and all "
-                    "of one sign it adds up",
-                    [g](const T& t) {
+                    "sums that are not promoted must have at most " + std::to_string(most) +
+                        " terms: accumulators round toward zero, and all of one sign it adds up",
+                    [g, most](const T& t) {
                       const int64 sums = layout::extent_of(t, g).steps * t.taps;
-                      return t.promote == 1 || sums * layout::kStepChannels <= kMostUnpromoted;
+                      return t.promote == 1 || sums * layout::kStepChannels <= most;
                     }),
       constraint<T>({"stages"}, "stages must be 2 or more", [](const T& t) { return t.stages >= 2; }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
@@ -96,8 +107,8 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).panels <= t.blocks; }),
       constraint<T>({"OC_TILE", "products", "taps", "stages", "resident"},
                     "weights and stages must fit the device's shared memory a block",
-                    [g, limit = device.shared_per_block_optin](const T& t) {
-                      return layout::run_shape(t, g, 4).shared_bytes <= static_cast<unsigned>(limit);
+                    [g, bytes, limit = device.shared_per_block_optin](const T& t) {
+                      return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(limit);
                     }),
   };
 }
@@ -107,19 +118,22 @@ std::vector<Constraint> economies(const BuildContext& context) {
   using T = Tunables;
   const Geometry g = context.problem.geometry();
   return {
-      constraint<T>({"products"}, "class tf32 needs no more than one product",
-                    [enough = context.accuracy == Accuracy::tf32](const T& t) { return !enough || t.products == 1; }),
+      constraint<T>({"products"}, "only class fp32 needs more than one product",
+                    [enough = context.accuracy != Accuracy::fp32](const T& t) { return !enough || t.products == 1; }),
       constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
                     [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
       constraint<T>({"taps"}, "taps must not exceed those of a phase",
                     [most = layout::offsets_of(g).count](const T& t) { return t.taps <= most; }),
       constraint<T>({"OC_TILE"},
-                    "OC_TILE must not be twice the group's output channels times phases or more (32 always may)",
-                    [g](const T& t) { return t.OC_TILE <= 32 || t.OC_TILE < 2 * g.out_per_group() * g.stride; }),
-      constraint<T>(
-          {"OC_TILE", "taps", "wide_stores", "resident"},
-          "wide_stores changes nothing but at stride 1 (and where all geometry is known at run time)",
-          [g](const T& t) { return t.wide_stores == 1 || g.stride == 1 || layout::facts_of(t, g).stride != g.stride; }),
+                    "OC_TILE must not be twice the group's output channels times phases or more (8 and 32 always may)",
+                    [columns = g.out_per_group() * g.stride](const T& t) {
+                      return t.OC_TILE == 8 || t.OC_TILE == 32 || t.OC_TILE < 2 * columns;
+                    }),
+      constraint<T>({"OC_TILE", "taps", "wide_stores", "resident"},
+                    "wide_stores changes nothing but at stride 1 (and where all geometry is known at run time)",
+                    [g](const T& t) {
+                      return t.wide_stores == 1 || g.stride == 1 || layout::facts_of(t, g, 4).stride != g.stride;
+                    }),
       constraint<T>({"resident", "stages"}, "streamed weights leave room for 3 stages or more",
                     [](const T& t) { return t.resident != 0 || t.stages >= 3; }),
   };
@@ -147,7 +161,7 @@ Tunables general(const BuildContext& context) {
 
 /// Column tiles from the least that the kernel multiplies in vain to the most, the widest first among equals.
 std::vector<int> tiles_by_waste(const Geometry& g) {
-  std::vector<int> tiles{128, 96, 80, 72, 64, 32};
+  std::vector<int> tiles{128, 112, 96, 80, 72, 64, 48, 32, 16, 8};
   std::stable_sort(tiles.begin(), tiles.end(), [g](int a, int b) {
     const auto columns = [g](int tile) { return ct1d::ceil_div(g.out_per_group() * g.stride, tile) * tile; };
     return columns(a) < columns(b);
@@ -159,11 +173,10 @@ class WgmmaFamily final : public Family {
  public:
   std::string_view name() const override { return "wgmma"; }
   std::string_view summary() const override {
-    return "Hopper's matrix units on fp16 parts of fp32, x scaled and split in registers, weights packed in shared "
-           "memory, an exact path for what scales do not serve";
+    return "Hopper's matrix units on fp16 and bf16, or on fp16 parts of fp32 that are scaled and split in registers; "
+           "weights packed in shared memory, stride by phases, an exact path for what scales do not serve";
   }
   std::optional<std::string> refuses(const BuildContext& context) const override {
-    if (element_of(context.accuracy) != Element::f32) return "wgmma computes on fp32 tensors";
     if (context.device.arch != "sm_90a") return "wgmma needs Hopper's matrix instructions: sm_90a";
     if (!fits_int(context.problem.geometry())) return "wgmma counts positions, channels and tiles in 32 bits";
     if (context.accuracy == Accuracy::fp32 && least_products(context.problem.geometry()) < 16)
@@ -175,7 +188,7 @@ class WgmmaFamily final : public Family {
   std::vector<Tunable> tunables() const override {
     std::vector<Value> blocks;
     for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
-    return {{"OC_TILE", {32, 64, 72, 80, 96, 128}, "columns of a block: output channels times phases"},
+    return {{"OC_TILE", {8, 16, 32, 48, 64, 72, 80, 96, 112, 128}, "columns of a block: output channels times phases"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
             {"promote", {1, 0}, "1: sums are added up in fp32 every 16 channels; 0: a tile's stay in the accumulators"},
             {"taps", {1, 2, 3, 4}, "taps of a phase that are multiplied from one conversion of x"},
@@ -214,22 +227,23 @@ class WgmmaFamily final : public Family {
   }
 
   Program build(const BuildContext& context, const Configuration& configuration) const override {
+    const int bytes = element_bytes(context);
     const Tunables t = to_tunables<Tunables>(configuration);
     const Geometry g = context.problem.geometry();
-    const std::string kernel = "ct1d::wgmma::kernel" + arguments(t, g);
-    const std::string pack = "ct1d::wgmma::pack" + arguments(t, g);
+    const std::string kernel = "ct1d::wgmma::kernel" + arguments(t, context);
+    const std::string pack = "ct1d::wgmma::pack" + arguments(t, context);
     Program program;
     program.unit.source = "#include \"kernels/wgmma/kernel.cuh\"\n";
     program.unit.kernels = {kernel, pack};
-    program.run = {{kernel, layout::run_shape(t, g, 4)}};
-    program.prepare = {{pack, layout::prepare_shape(t, g, 4)}};
-    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, 4));
+    program.run = {{kernel, layout::run_shape(t, g, bytes)}};
+    program.prepare = {{pack, layout::prepare_shape(t, g, bytes)}};
+    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, bytes));
     // Whole tiles, of channels and taps in whole steps: what is executed, not what was asked for.
     const double sums = static_cast<double>(layout::tile_count(t, g)) * layout::kBlockPositions * t.OC_TILE;
     const auto steps = static_cast<double>(layout::extent_of(t, g).steps);
     program.work.tensor_fp16 = sums * steps * 2 * t.products * t.taps * layout::kStepChannels;
     if (t.promote == 1) program.work.fma_fp32 = sums * steps * 2;  // promotion
-    program.work.bytes = context.problem.min_bytes(4);
+    program.work.bytes = context.problem.min_bytes(bytes);
     return program;
   }
 };

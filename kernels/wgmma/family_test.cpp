@@ -64,11 +64,11 @@ TEST(WgmmaLayout, StatesTheSeedProblemsMemory) {
   const ct1d::Geometry g = kSeed.geometry();
   const layout::Tunables t = with(128, 3, 3, 2, 1);
   EXPECT_EQ(layout::step_bytes(t), 2 * 3 * 128 * 16 * 2);
-  EXPECT_EQ(layout::pitch_of(t, 1), 136);
-  const layout::Facts facts = layout::facts_of(t, g);
+  EXPECT_EQ(layout::pitch_of(t, 1, 4), 136 * 4);
+  const layout::Facts facts = layout::facts_of(t, g, 4);
   EXPECT_EQ(facts.tap_step, 1);
   EXPECT_EQ(facts.slots, 8);  // 128 channels
-  const layout::Shared s = layout::shared_of(t, 1, 8);
+  const layout::Shared s = layout::shared_of(t, 1, 8, 4);
   EXPECT_EQ(s.raw, 8 * 24576);
   EXPECT_EQ(s.barriers, s.raw + 2 * 2 * 16 * 136 * 4);
   EXPECT_LE(s.bytes, 227 * 1024);
@@ -81,19 +81,24 @@ TEST(WgmmaLayout, StatesTheSeedProblemsMemory) {
 }
 
 TEST(WgmmaLayout, ReadsOfRawXMeetAllBanks) {
-  for (int taps = 1; taps <= 4; ++taps)
-    for (const int tap_step : {1, 2, 3, 5, 10}) {
-      layout::Tunables t;
-      t.taps = taps;
-      ASSERT_GE(layout::pitch_of(t, tap_step), layout::kPositions + layout::lead_of(t, tap_step));
-      for (int quarter = 0; quarter < 4; ++quarter) {
-        std::set<int> banks;
-        for (int lane = 8 * quarter; lane < 8 * quarter + 8; ++lane)
-          for (int word = 0; word < 4; ++word)
-            banks.insert((lane % 4 * layout::pitch_of(t, tap_step) + lane / 4 * 4 + word) % 32);
-        EXPECT_EQ(banks.size(), 32u) << taps << ' ' << tap_step;
+  for (const int bytes : {4, 2})  // of an element: lanes read four, 16 or 8 bytes
+    for (int taps = 1; taps <= 4; ++taps)
+      for (const int tap_step : {1, 2, 3, 5, 10}) {
+        layout::Tunables t;
+        t.taps = taps;
+        const int pitch = layout::pitch_of(t, tap_step, bytes);
+        const int room = bytes == 2 ? 4 : 0;  // for rows that begin one element later
+        ASSERT_GE(pitch, (layout::kPositions + layout::lead_of(t, tap_step, bytes)) * bytes + room);
+        ASSERT_EQ(layout::lead_of(t, tap_step, bytes) * bytes % 16 + pitch % 16, 0);
+        const int lanes = 32 / bytes;  // that are served together
+        for (int first = 0; first < 32; first += lanes) {
+          std::set<int> banks;
+          for (int lane = first; lane < first + lanes; ++lane)
+            for (int word = 0; word < bytes; ++word)
+              banks.insert((lane % 4 * pitch / 4 + lane / 4 * bytes + word) % 32);
+          EXPECT_EQ(banks.size(), 32u) << bytes << ' ' << taps << ' ' << tap_step;
+        }
       }
-    }
 }
 
 TEST(WgmmaLayout, PackedWeightsHaveAPlaceEach) {
@@ -135,7 +140,7 @@ TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
             ++count;
             seen.insert({tile.batch, tile.panel, tile.first});
             of_block.insert(tile.panel);
-            EXPECT_EQ(tile.first % 4, 0);
+            EXPECT_EQ(tile.first % 8, 0);
             EXPECT_LT(tile.batch, 3);
             EXPECT_LT(tile.first, g.length_out + g.padding);
           }
@@ -190,16 +195,16 @@ TEST(WgmmaLayout, PositionsCoverEveryOutputOfEveryPhase) {
 }
 
 TEST(WgmmaLayout, StreamedWeightsTakeWhatIsLeft) {
-  EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1), 8);
+  EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1, 4), 8);
   const layout::Tunables large = with(128, 3, 3, 4, 0);
-  const int slots = layout::streamed_slots(large, 1);
-  EXPECT_LE(layout::shared_of(large, 1, slots).bytes, layout::kSharedBudget);
-  EXPECT_GT(layout::shared_of(large, 1, slots + 1).bytes, layout::kSharedBudget);
+  const int slots = layout::streamed_slots(large, 1, 4);
+  EXPECT_LE(layout::shared_of(large, 1, slots, 4).bytes, layout::kSharedBudget);
+  EXPECT_GT(layout::shared_of(large, 1, slots + 1, 4).bytes, layout::kSharedBudget);
 }
 
 TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
   for (const char* profile : {"h100", "h200"})
-    for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32})
+    for (const Accuracy accuracy : kAccuracies)
       for (const Problem& problem : kOddProblems) {
         const BuildContext context{problem, accuracy, read_profile(profile)};
         if (accuracy == Accuracy::fp32 && problem.max_products() < 16) continue;
@@ -221,7 +226,7 @@ TEST(WgmmaFamily, SaysWhatItDoesNotServe) {
     return wgmma().refuses({problem, accuracy, read_profile(profile)}).value_or("");
   };
   EXPECT_EQ(refusal(kSeed, Accuracy::fp32, "h200"), "");
-  EXPECT_THAT(refusal(kSeed, Accuracy::fp16, "h200"), HasSubstr("fp32 tensors"));
+  EXPECT_EQ(refusal(kSeed, Accuracy::fp16, "h200"), "");
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "b200"), HasSubstr("sm_90a"));
   EXPECT_EQ(refusal({16, 512, 256, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), "");
@@ -251,7 +256,13 @@ TEST(WgmmaFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(narrow, Accuracy::tf32, [](T& t) { t.promote = 0; }), ElementsAre());
   EXPECT_THAT(reasons(narrow, Accuracy::fp32, [](T& t) { t.promote = 0; }), Contains(HasSubstr("promote")));
   EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.promote = 0; }), Contains(HasSubstr("at most 256")));
-  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("no more than one")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("only class fp32")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::fp16, [](T& t) { t.promote = 0; }), ElementsAre());  // 384 terms
+  EXPECT_THAT(reasons(kSeed, Accuracy::bf16, [](T& t) { t.products = 3; }), Contains(HasSubstr("one part")));
+  Problem longer = kSeed;
+  longer.kernel_size = 4;
+  EXPECT_THAT(reasons(longer, Accuracy::fp16, [](T& t) { t.promote = 0; }), Contains(HasSubstr("at most 384")));
+  EXPECT_THAT(reasons(longer, Accuracy::bf16, [](T& t) { t.promote = 0; }), ElementsAre());
   Problem dilated = kSeed;
   dilated.dilation = 4;
   EXPECT_THAT(reasons(dilated, Accuracy::fp32, [](T& t) { t.taps = 3, t.OC_TILE = 128; }),
@@ -283,6 +294,12 @@ TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);
   const BuildContext tf32 = on_h200(kSeed, Accuracy::tf32);
   EXPECT_EQ(wgmma().build(tf32, wgmma().default_configuration(tf32)).work.tensor_fp16, outputs * 128 * 3 * 2);
+  const BuildContext half = on_h200(kSeed, Accuracy::fp16);
+  const Program of_half = wgmma().build(half, wgmma().default_configuration(half));
+  EXPECT_EQ(of_half.work.tensor_fp16, outputs * 128 * 3 * 2);
+  EXPECT_EQ(of_half.work.fma_fp32, 0);
+  EXPECT_EQ(of_half.work.bytes, kSeed.min_bytes(2));
+  EXPECT_THAT(of_half.unit.kernels[0], HasSubstr("ct1d::Half>"));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ namespace ct1d::wgmma {
 
 /// What a warp asks for next: rows 4 * warp of the stage and the three after it. Kept in shared memory.
 struct Feed {
-  const float* from;  // the warp's first channel of the step, position `first`
-  int first;          // of the stage's rows
-  int channels;       // of the group from the warp's first on; 0 where the tile does not exist
+  uint64 from;   // address of the warp's first channel of the step, position `first`
+  int first;     // of the stage's rows
+  int channels;  // of the group from the warp's first on; 0 where the tile does not exist
   int window;
   int step;
   unsigned n;
@@ -26,19 +26,13 @@ __device__ __forceinline__ Feed load_feed(uint32 shared) {
   const uint4 a = load_shared_16(feed_place<I>(shared));
   const uint4 b = load_shared_16(feed_place<I>(shared) + 16);
   const uint64 from = static_cast<uint64>(a.y) << 32 | a.x;
-  return {reinterpret_cast<const float*>(from),
-          static_cast<int>(a.z),
-          static_cast<int>(a.w),
-          static_cast<int>(b.x),
-          static_cast<int>(b.y),
-          b.z};
+  return {from, static_cast<int>(a.z), static_cast<int>(a.w), static_cast<int>(b.x), static_cast<int>(b.y), b.z};
 }
 template <class I>
 __device__ __forceinline__ void save_feed(const Feed& f, uint32 shared) {
   __syncwarp();
   if (lane_of_warp() == 0) {
-    const uint64 from = reinterpret_cast<uint64>(f.from);
-    store_shared_16(feed_place<I>(shared), static_cast<uint32>(from), static_cast<uint32>(from >> 32),
+    store_shared_16(feed_place<I>(shared), static_cast<uint32>(f.from), static_cast<uint32>(f.from >> 32),
                     static_cast<uint32>(f.first), static_cast<uint32>(f.channels));
     store_shared_16(feed_place<I>(shared) + 16, static_cast<uint32>(f.window), static_cast<uint32>(f.step), f.n, 0);
   }
@@ -56,9 +50,9 @@ __device__ __forceinline__ void aim(Feed& f, const RunArguments& a, uint32 share
   f.step = 0;
   f.first = tile.first - I::kLead;
   f.channels = tile.exists ? panel.in_channels - row : 0;
-  f.from = static_cast<const float*>(a.x);
+  f.from = reinterpret_cast<uint64>(a.x);
   if (tile.exists) {
-    f.from += tile.batch * g.x_batch_stride + (panel.first_in + row) * g.x_row_stride + f.first;
+    f.from += (tile.batch * g.x_batch_stride + (panel.first_in + row) * g.x_row_stride + f.first) * I::kBytes;
   }
 }
 
@@ -75,56 +69,78 @@ __device__ __forceinline__ void advance(Feed& f, const RunArguments& a, uint32 s
   const int windows = windows_of<I>(shared);
   if (++f.window < windows) {
     f.first -= shift;
-    f.from -= shift;
+    f.from -= shift * I::kBytes;
   } else {
     f.window = 0;
     f.first += (windows - 1) * shift;
-    f.from += (windows - 1) * shift + kStepChannels * g.x_row_stride;
+    f.from += ((windows - 1) * shift + kStepChannels * g.x_row_stride) * I::kBytes;
     f.channels -= kStepChannels;
   }
 }
 
-/// Bytes that exist of a piece of so many floats at `place` of the warp's channel `row`.
-template <int Floats>
+/// Bytes that exist of a piece of 4 or 16 at `place` of the warp's channel `row`. (None of a piece that begins before
+/// x, where its rest is no multiple of the piece away.)
+template <class I, int Bytes>
 __device__ __forceinline__ int valid_bytes(const Feed& f, int length, int row, int place) {
   const int at = f.first + place;
   const int left = length - at;
-  return at < 0 || left <= 0 || row >= f.channels ? 0 : left < Floats ? left * 4 : Floats * 4;
+  return at < 0 || left <= 0 || row >= f.channels ? 0 : left < Bytes / I::kBytes ? left * I::kBytes : Bytes;
+}
+template <int Bytes>
+__device__ __forceinline__ void load_piece(uint32 to, uint64 from, int valid) {
+  piece_load<Bytes>(to, reinterpret_cast<const void*>(from), valid);
 }
 
 /// Positions [first, first + 128 + lead) of the warp's four channels in pieces of 16 bytes; zeros where there is no x.
 template <class I>
-__device__ __forceinline__ void ask_wide(const Feed& f, int length, int64 row_stride, uint32 to) {
-  constexpr int kRow = (kPositions + I::kLead) / 4;  // pieces
-  constexpr int kRest = kRow % 32;
+__device__ __forceinline__ void ask_wide(const Feed& f, int length, int64 row_bytes, uint32 to) {
+  constexpr int kPiece = 16 / I::kBytes;
+  constexpr int kRow = (kPositions + I::kLead) / kPiece;
+  constexpr int kWhole = kPositions / kPiece;  // 32 or 16: of one row or of two together
+  constexpr int kTogether = 32 / kWhole;
+  constexpr int kRest = kRow - kWhole;
   const int lane = lane_of_warp();
 #pragma unroll
-  for (int row = 0; row < 4; ++row) {
-    piece_load<16>(to + row * I::kPitchBytes + lane * 16, f.from + row * row_stride + lane * 4,
-                   valid_bytes<4>(f, length, row, lane * 4));
+  for (int i = 0; i < 4; i += kTogether) {
+    const int row = i + lane / kWhole;
+    const int piece = lane % kWhole;
+    load_piece<16>(to + row * I::kPitchBytes + piece * 16, f.from + row * row_bytes + piece * 16,
+                   valid_bytes<I, 16>(f, length, row, piece * kPiece));
   }
-  if constexpr (kRest > 0) {
-    static_assert(4 * kRest <= 32, "the rest of four rows is asked for at once");
-    const int row = lane / kRest;
-    const int place = (kRow - kRest + lane % kRest) * 4;
+#pragma unroll
+  for (int i = 0; i < 4 * kRest; i += 32) {
+    constexpr int kDivisor = kRest > 0 ? kRest : 1;
+    const int row = (i + lane) / kDivisor;
+    const int piece = kWhole + (i + lane) % kDivisor;
     if (row < 4) {
-      piece_load<16>(to + row * I::kPitchBytes + place * 4, f.from + row * row_stride + place,
-                     valid_bytes<4>(f, length, row, place));
+      load_piece<16>(to + row * I::kPitchBytes + piece * 16, f.from + row * row_bytes + piece * 16,
+                     valid_bytes<I, 16>(f, length, row, piece * kPiece));
     }
   }
 }
-/// The same in pieces of 4 bytes, wherever the rows lie. Takes few registers.
+/// The same in pieces of 4 bytes, wherever the rows lie. Takes few registers. A row of 16-bit elements that begins
+/// within a word begins one element later in the stage (parity_of).
 template <class I>
-__device__ __forceinline__ void ask_narrow(const Feed& f, int length, int64 row_stride, uint32 to) {
-  const float* from = f.from;
+__device__ __forceinline__ void ask_narrow(const Feed& f, int length, int64 row_bytes, uint32 to) {
+  constexpr int kPiece = 4 / I::kBytes;
+  uint64 from = f.from;
 #pragma unroll 1
   for (int row = 0; row < 4; ++row) {
+    const int late = static_cast<int>(from % 4 / I::kBytes);
 #pragma unroll 1
-    for (int place = lane_of_warp(); place < kPositions + I::kLead; place += 32) {
-      piece_load<4>(to + place * 4, from + place, valid_bytes<1>(f, length, row, place));
+    for (int piece = lane_of_warp(); piece < (kPositions + I::kLead) / kPiece + kPiece - 1; piece += 32) {
+      const int place = piece * kPiece - late;
+      const uint64 source = from + place * I::kBytes;
+      if (I::kSmall && f.first + place == -1 && row < f.channels) {
+        const unsigned short first = *reinterpret_cast<const unsigned short*>(source + 2);
+        store_shared_4(to + piece * 4, static_cast<uint32>(first) << 16);
+        __threadfence_block();
+      } else {
+        load_piece<4>(to + piece * 4, source, valid_bytes<I, 4>(f, length, row, place));
+      }
     }
     to += I::kPitchBytes;
-    from += row_stride;
+    from += row_bytes;
   }
 }
 
@@ -133,13 +149,24 @@ template <class I>
 __device__ __forceinline__ void ask(const Feed& f, const Geometry& g, uint32 slot, uint32 full) {
   const uint32 to = slot + 4 * warp_of_group() * I::kPitchBytes;
   const int length = static_cast<int>(g.length);
-  const uint32 low = static_cast<uint32>(reinterpret_cast<uint64>(f.from)) | static_cast<uint32>(g.x_row_stride * 4);
-  if (low % 16 == 0 && f.first % 4 == 0) {
-    ask_wide<I>(f, length, g.x_row_stride, to);
+  const int64 row_bytes = g.x_row_stride * I::kBytes;
+  const uint32 low = static_cast<uint32>(f.from) | static_cast<uint32>(row_bytes);
+  if (low % 16 == 0 && f.first % (16 / I::kBytes) == 0) {
+    ask_wide<I>(f, length, row_bytes, to);
   } else {
-    ask_narrow<I>(f, length, g.x_row_stride, to);
+    ask_narrow<I>(f, length, row_bytes, to);
   }
   barrier_arrive_after_copies(full);
+}
+
+/// Whether position 0 of the tile's first channel, of 16 bits, lies in the upper half of a word.
+template <class I>
+__device__ __forceinline__ uint32 parity_of(const RunArguments& a, uint32 shared, int consumer, unsigned n) {
+  const Geometry& g = a.geometry;
+  const Tile tile = find_tile<I>(shared, consumer, n);
+  const Panel panel = find_panel<I>(g, shared, tile.panel);
+  const int64 from = tile.exists ? tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride : 0;
+  return static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2 + from) & 1;
 }
 
 // ---- weights

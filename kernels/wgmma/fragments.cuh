@@ -78,13 +78,13 @@ __device__ __forceinline__ Range find_range(const Values<I>& x) {
 
 /// Whether fp16 parts at this scale serve all values: no infinity or NaN (weights of taps that do not exist are 0), no
 /// sum that could overflow on the way, nothing too far below the largest or, where the scale is the largest there is,
-/// below 2^-129: the matrix unit cuts sums off relative to 2^-14 where a part is a denormal below it.
+/// below 2^-130: the matrix unit cuts sums off relative to 2^-14 where a part is a denormal below it.
 template <class I>
 __device__ __forceinline__ bool serves(const Range& range, float scale) {
   const uint32 exponent = bits_of_float(scale) >> 23;
-  // Each value, since weights may favour the smallest: above 2^-3 when scaled two parts leave it 22 bits, above 2^-13
+  // Each value, since weights may favour the smallest: above 2^-4 when scaled two parts leave it 21 bits, above 2^-13
   // one part is normal.
-  const int field = (I::kSplits ? 124 : 114) + 127 - static_cast<int>(exponent);
+  const int field = (I::kSplits ? 123 : 114) + 127 - static_cast<int>(exponent);
   const uint32 floor = field > 0 ? static_cast<uint32>(field) << 23 : 1u << (22 + field);
   return range.most < (127u + 103u) << 23 && (range.least == 0xFFFFFFFFu || range.least + 1 >= floor);
 }
@@ -106,7 +106,8 @@ __device__ __forceinline__ void convert(const Values<I>& x, float scale, uint32 
     for (int p = 0; p < I::kSpan; ++p) {
       const float a = x.v[2 * pair][p] * scale;
       const float b = x.v[2 * pair + 1][p] * scale;
-      const uint32 high = half_pair(a, b);
+      // one part is a TF32 number in all but its exponent
+      const uint32 high = I::kSplits ? half_pair(a, b) : half_pair_away(a, b);
       if (p < I::kFragments) hi.f[p][2 * pair] = high;
       if (p >= 2) hi.f[p - 2][2 * pair + 1] = p < I::kFragments ? high ^ zero : high;
       if constexpr (I::kSplits) {

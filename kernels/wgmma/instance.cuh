@@ -3,20 +3,35 @@
 
 #include "kernels/common/element.cuh"
 #include "kernels/common/matrix.cuh"
+#include "kernels/common/placed.cuh"
 #include "kernels/common/warpgroup.cuh"
 #include "kernels/wgmma/layout.h"
 
 namespace ct1d::wgmma {
 
+/// What the matrix unit multiplies.
+template <class Element>
+struct OperandOf {
+  using Type = Element;
+};
+template <>
+struct OperandOf<float> {
+  using Type = Half;
+};
+
 template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE>
+          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element_>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
     return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
   }
   static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    PROMOTE,  TAPS,  HALVES, STAGES,
                                          TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS};
-  static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS);
+  static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, sizeof(Element_));
+  using Element = Element_;
+  static constexpr int kBytes = sizeof(Element);
+  static constexpr bool kSmall = kBytes == 2;  // x is multiplied as it is
+  using Operand = typename OperandOf<Element>::Type;
   static constexpr int kColumns = OC_TILE_;
   static constexpr int kTiles = OC_TILE_ / 8;     // columns of D come in eights
   static constexpr int kSums = OC_TILE_ / 2;      // of a thread and product block
@@ -33,11 +48,11 @@ struct Instance {
   static constexpr int kSlots = SLOTS;
   static constexpr int kStride = STRIDE;  // 0: known at run time
   static constexpr int kHalo = halo_of(kTunables, TAP_STEP);
-  static constexpr int kLead = lead_of(kTunables, TAP_STEP);
+  static constexpr int kLead = lead_of(kTunables, TAP_STEP, kBytes);
   static constexpr int kSpan = 4 + kHalo;  // positions that a thread reads, from t0 - halo
   static constexpr int kFragments = fragments(kTunables, TAP_STEP);
-  static constexpr int kPitchBytes = pitch_of(kTunables, TAP_STEP) * 4;
-  static constexpr int kRawBytes = raw_bytes(kTunables, TAP_STEP);
+  static constexpr int kPitchBytes = pitch_of(kTunables, TAP_STEP, kBytes);
+  static constexpr int kRawBytes = raw_bytes(kTunables, TAP_STEP, kBytes);
   static constexpr int kStepBytes = step_bytes(kTunables);
   static constexpr int kTapBytes = tap_bytes(kTunables);
   static constexpr int kSlabBytes = slab_bytes(kTunables);
@@ -45,6 +60,7 @@ struct Instance {
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
   static_assert(OC_TILE_ >= 8 && OC_TILE_ <= 128 && OC_TILE_ % (8 * HALVES) == 0, "OC_TILE / halves must be in eights");
+  static_assert(!kSmall || !kSplits, "16-bit operands have one part");
   static_assert(kPromotes || !kSplits, "three products are promoted");
   static_assert(HALVES == 1 || (HALVES == 2 && kPromotes), "halves must be 1, or 2 where sums are promoted");
   static_assert(HALVES == 1 || kTiles % 2 == 0, "two halves must be alike");
@@ -154,15 +170,28 @@ __device__ __forceinline__ Panel find_panel(const Geometry& g, uint32 shared, in
                   stride_of<I>(g));
 }
 
-/// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign) below
-/// 2^(15 - headroom), and its inverse; both are normal numbers.
+/// Two operands in one word, `low` in bits 0 to 15.
+template <class Operand>
+__device__ __forceinline__ uint32 operand_pair(float low, float high) {
+  if constexpr (kIsBfloat16<Operand>) {
+    return bfloat_pair(low, high);
+  } else {
+    return half_pair(low, high);
+  }
+}
+
+/// Bits of magnitudes with 2^-11 added, so that an exponent counts for the half that the largest is rounded to.
+__device__ __forceinline__ uint32 rounded_up(uint32 bits) { return bits + 0x1000u; }
+
+/// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign), as halves, below
+/// 2^(16 - headroom), and its inverse; both are normal numbers.
 struct Scale {
   float scale;
   float inverse;
 };
 __device__ __forceinline__ Scale scale_of(uint32 max_bits, int headroom) {
-  const int exponent = static_cast<int>(max_bits >> 23);
-  int scale = 268 - headroom - exponent;
+  const int exponent = static_cast<int>(rounded_up(max_bits) >> 23);
+  int scale = 269 - headroom - exponent;
   scale = scale > 253 ? 253 : scale;
   return {float_of_bits(static_cast<uint32>(scale) << 23), float_of_bits(static_cast<uint32>(254 - scale) << 23)};
 }

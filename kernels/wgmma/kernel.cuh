@@ -16,6 +16,7 @@
 #include "kernels/wgmma/products.cuh"
 #include "kernels/wgmma/repair.cuh"
 #include "kernels/wgmma/store.cuh"
+#include "kernels/wgmma/weave.cuh"
 
 namespace ct1d::wgmma {
 
@@ -43,7 +44,7 @@ __device__ __forceinline__ void keep_scale(Scale& kept, const Scale& found, uint
     kept = found;
     return;
   }
-  const bool over = (most >> 23) + (bits_of_float(kept.scale) >> 23) > 268;
+  const bool over = (rounded_up(most) >> 23) + (bits_of_float(kept.scale) >> 23) > 269;
   if (!__any_sync(0xFFFFFFFFu, over)) return;
   const float factor = over ? found.scale * kept.inverse : 1.0f;
 #pragma unroll
@@ -84,17 +85,34 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
   Slot slot{0, 0};
   Slot weight_slot{0, 0};  // of streamed weights
   Scale scale{0.0f, 1.0f};
+  // Of 16-bit x: whether rows may begin within words, the tile's and window's part of where they do.
+  const int shift = I::kTaps * tap_step_of<I>(shared);
+  const uint32 odd_rows = static_cast<uint32>(g.x_row_stride) & 1;
+  const bool odd = ((static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2) | static_cast<uint32>(g.x_row_stride) |
+                     static_cast<uint32>(g.x_batch_stride) | static_cast<uint32>(shift)) &
+                    1) != 0;
+  uint32 parity = 0;
+  int window = 0;
 #pragma unroll 1
   for (unsigned n = 0; n < tiles_of<I>(shared); ++n) {
 #pragma unroll 1
     for (int step = 0; step < steps_of<I>(shared); ++step) {
+      if (I::kSmall && odd && step == 0) parity = parity_of<I>(a, shared, consumer, n);
       const uint32 full = full_barrier(barriers, slot.number);
       const uint32 empty = empty_barrier(barriers, slot.number);
       const uint32 slot_raw = raw + slot.number * I::kRawBytes;
       Fragments<I> hi;
       Fragments<I> lo;
-      bool bad;
-      {
+      bool bad = false;
+      bool again = false;
+      if constexpr (I::kSmall) {
+        Words<I> x;
+        take_words<I>(x, slot_raw, full, empty, slot.round & 1, odd, parity + lane_of_warp() % 4 * odd_rows);
+        weave<I>(x, blockIdx.y, hi);
+        const bool wraps = window + 1 == windows_of<I>(shared);
+        parity += static_cast<uint32>(wraps ? window * shift : shift);
+        window = wraps ? 0 : window + 1;
+      } else {
         Values<I> x;
         take<I>(x, slot_raw, full, empty, slot.round & 1);
         const Range range = find_range<I>(x);
@@ -109,9 +127,11 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       }
       const int weight_step = I::kResident ? step : weight_slot.number;
       const uint32 words = weights + (weight_step * I::kStepBytes >> 4);
-      if (!I::kResident) {
+      if (I::kSmall || !I::kResident) {
         pin_fragments<I>(hi);  // converted here, not behind the products' fence
         if constexpr (I::kSplits) pin_fragments<I>(lo);
+      }
+      if (!I::kResident) {
         barrier_wait(full_barrier(weight_barriers, weight_slot.number), weight_slot.round & 1);
       }
       // in the shadow of the products
@@ -170,7 +190,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         matrix_wait<1>();
         promote<0>(s1, d0, scale.inverse);
         if (step + 1 == steps_of<I>(shared)) {  // while the last products run
-          store_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
+          again = store_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
         }
         matrix_wait<0>();
         promote<kHalf>(s1, d1, scale.inverse);
@@ -185,8 +205,9 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       }
       if (step + 1 == steps_of<I>(shared)) {
         constexpr int kFirst = I::kHalves == 2 ? I::kTiles / 2 : 0;
-        store_columns<I, kFirst, I::kTiles - kFirst>(s0, s1, a, shared, find_tile<I>(shared, consumer, n),
-                                                     scale.inverse);
+        again |= store_columns<I, kFirst, I::kTiles - kFirst>(s0, s1, a, shared, find_tile<I>(shared, consumer, n),
+                                                              scale.inverse);
+        if (I::kSmall && __any_sync(0xFFFFFFFFu, again)) mark<I>(again, shared, n);
       }
     }
   }
@@ -200,8 +221,7 @@ template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAG
           int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     TAP_STEP, SLOTS, STRIDE>;
-  static_assert(sizeof(Element) == 4, "wgmma computes on fp32 tensors");
+                     TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -240,7 +260,7 @@ template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAG
           int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                       TAP_STEP, SLOTS, STRIDE>>(a);
+                       TAP_STEP, SLOTS, STRIDE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma

@@ -75,15 +75,22 @@ CT1D_HD constexpr int64 tap_at(const Geometry& g, int64 phase, int64 number) {
 // ---- what an instance compiles in
 // ------------------------------------------------------------------------------------
 
-/// Positions before a tile's first that its products read; from where a stage's rows start: a multiple of 4.
+/// Positions before a tile's first that its products read; from where a stage's rows start: a multiple of 16 bytes.
 CT1D_HD constexpr int halo_of(const Tunables& t, int tap_step) { return (t.taps - 1) * tap_step; }
-CT1D_HD constexpr int lead_of(const Tunables& t, int tap_step) { return (halo_of(t, tap_step) + 3) / 4 * 4; }
-/// Floats of a row of a stage. The quarter-warps that read 16 bytes a lane (lane = 4 g + q: row q, piece g) meet all
-/// banks when the pitch is 2 pieces more than a multiple of 4.
-CT1D_HD constexpr int pitch_of(const Tunables& t, int tap_step) {
-  return (kPositions + lead_of(t, tap_step) + 7) / 16 * 16 + 8;
+CT1D_HD constexpr int lead_of(const Tunables& t, int tap_step, int element_bytes) {
+  const int piece = 16 / element_bytes;
+  return (halo_of(t, tap_step) + piece - 1) / piece * piece;
 }
-CT1D_HD constexpr int raw_bytes(const Tunables& t, int tap_step) { return kStepChannels * pitch_of(t, tap_step) * 4; }
+/// Bytes of a row of a stage. Quarter-warps read 16 bytes a lane (lane = 4 g + q: row q, piece g), half-warps of 16-bit
+/// elements 8: they meet all banks when the pitch is 32 more than a multiple of 64. Rows of 16-bit elements may begin
+/// one later.
+CT1D_HD constexpr int pitch_of(const Tunables& t, int tap_step, int element_bytes) {
+  const int row = (kPositions + lead_of(t, tap_step, element_bytes)) * element_bytes + (element_bytes == 2 ? 4 : 0);
+  return (row + 31) / 64 * 64 + 32;
+}
+CT1D_HD constexpr int raw_bytes(const Tunables& t, int tap_step, int element_bytes) {
+  return kStepChannels * pitch_of(t, tap_step, element_bytes);
+}
 /// Weights of 8 channels of one part and tap; of 16; of a step: 16 channels, all parts, `taps` taps.
 CT1D_HD constexpr int slab_bytes(const Tunables& t) { return t.OC_TILE * 16; }
 CT1D_HD constexpr int tap_bytes(const Tunables& t) { return 2 * slab_bytes(t); }
@@ -91,7 +98,7 @@ CT1D_HD constexpr int step_bytes(const Tunables& t) { return t.parts() * t.taps 
 
 /// Bytes from the start of the block's shared memory. `slots` steps of weights lie at 0.
 struct Shared {
-  int raw;              // [warpgroup][stage][16 channels][pitch]
+  int raw;              // [warpgroup][stage][16 channels] pitch bytes
   int barriers;         // [warpgroup][stage] full, empty
   int weight_barriers;  // [slot] full, empty; resident: the first alone
   int schedule;         // what is not kept in registers
@@ -103,10 +110,10 @@ struct Shared {
 inline constexpr int kScheduleBytes = 64;
 inline constexpr int kFeedBytes = 32;
 
-CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots) {
+CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, int element_bytes) {
   Shared s{};
   s.raw = slots * step_bytes(t);
-  s.barriers = s.raw + kConsumers * t.stages * raw_bytes(t, tap_step);
+  s.barriers = s.raw + kConsumers * t.stages * raw_bytes(t, tap_step, element_bytes);
   s.weight_barriers = s.barriers + kConsumers * t.stages * 16;
   s.schedule = s.weight_barriers + (t.resident != 0 ? 1 : slots) * 16;
   s.stream = s.schedule + kScheduleBytes;
@@ -117,9 +124,9 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots) {
 }
 
 /// Slots of streamed weights: as many as fit beside the rest.
-CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step) {
+CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step, int element_bytes) {
   int slots = kMostSlots;
-  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots).bytes > kSharedBudget) --slots;
+  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots, element_bytes).bytes > kSharedBudget) --slots;
   return slots;
 }
 
@@ -150,12 +157,12 @@ struct Facts {
   int64 stride;
 };
 inline constexpr int64 kMostOfFact = 1024;  // more is refused, whatever it is
-CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g) {
+CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g, int element_bytes) {
   const int64 tap_step = t.taps > 1 ? min_of(offsets_of(g).step, kMostOfFact) : 1;
   const bool general = t.OC_TILE == 32 && t.taps == 1 && t.resident == 0 && t.wide_stores == 0;
   const int64 stride = general || g.stride > kMostOfFact ? 0 : g.stride;
   if (t.resident != 0) return {tap_step, min_of(extent_of(t, g).steps, kMostOfFact), stride};
-  return {tap_step, streamed_slots(t, static_cast<int>(tap_step)), stride};
+  return {tap_step, streamed_slots(t, static_cast<int>(tap_step), element_bytes), stride};
 }
 
 /// Bytes from the start of what `pack` writes. Parts of weights: [panel][step][part][tap][k / 8][column][k % 8] halves;
@@ -201,7 +208,7 @@ CT1D_HD constexpr int fragments(const Tunables& t, int tap_step) { return halo_o
 struct Tile {
   int batch;
   int panel;
-  int first;  // a multiple of 4
+  int first;  // a multiple of 8
   bool exists;
 };
 
@@ -216,7 +223,7 @@ struct Schedule {
   unsigned worker_tiles;  // every block walks as many, some of which do not exist
 };
 
-CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / g.stride / 4 * 4); }
+CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / g.stride / 8 * 8); }
 CT1D_HD constexpr int64 row_tiles_of(const Geometry& g) {
   const int64 last = (g.padding + g.length_out - 1) / g.stride;
   return ceil_div(last + 1 - first_position(g), kBlockPositions);
@@ -257,14 +264,14 @@ CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, int firs
 // ---- launches
 // --------------------------------------------------------------------------------------------------------
 
-CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int) {
-  const Facts f = facts_of(t, g);
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes) {
+  const Facts f = facts_of(t, g, element_bytes);
   const int64 panels = t.resident != 0 ? extent_of(t, g).panels : 1;
   const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g), panels));
   LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
   shape.shared_bytes =
-      static_cast<unsigned>(shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots)).bytes);
+      static_cast<unsigned>(shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots), element_bytes).bytes);
   return shape;
 }
 CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int) {

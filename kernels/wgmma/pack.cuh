@@ -7,8 +7,9 @@
 namespace ct1d::wgmma {
 
 /// One column of w by offsets; 0 where there is no channel, column or tap.
+template <class Element>
 struct Column {
-  const float* w;
+  const Element* w;
   Geometry geometry;
   int64 channels;
   int64 taps;  // offsets
@@ -19,11 +20,11 @@ struct Column {
   __device__ __forceinline__ float at(int64 ic, int64 offset) const {
     if (!exists || ic >= channels) return 0.0f;
     const int64 k = tap(offset);
-    return k >= 0 ? w[ic * row + k] : 0.0f;
+    return k >= 0 ? to_float(w[ic * row + k]) : 0.0f;
   }
 };
 template <class I>
-__device__ __forceinline__ Column column_at(const PrepareArguments& a, int panel, int column) {
+__device__ __forceinline__ Column<typename I::Element> column_at(const PrepareArguments& a, int panel, int column) {
   const Geometry& g = a.geometry;
   const Panel p =
       panel_of(panel, I::kColumns, static_cast<int>(extent_of(I::tunables(), g).group_panels),
@@ -31,7 +32,8 @@ __device__ __forceinline__ Column column_at(const PrepareArguments& a, int panel
   const int64 row = g.out_per_group() * g.kernel_size;
   const int64 channel = (p.first_column + column) / g.stride;
   const int64 phase = (p.first_column + column) % g.stride;
-  const float* const w = static_cast<const float*>(a.w) + p.first_in * row + channel * g.kernel_size;
+  const typename I::Element* const w =
+      static_cast<const typename I::Element*>(a.w) + p.first_in * row + channel * g.kernel_size;
   return {w, g, g.in_per_group(), offsets_of(g).count, row, phase, column < p.columns};
 }
 
@@ -42,7 +44,7 @@ struct WeightRange {
   uint32 least;
 };
 template <class I>
-__device__ __forceinline__ WeightRange range_of(const Column& column, int64 steps_channels) {
+__device__ __forceinline__ WeightRange range_of(const Column<typename I::Element>& column, int64 steps_channels) {
   // Dynamic, so that the unit has no static shared memory to be added to what `kernel` asks for.
   extern __shared__ __align__(16) unsigned char pack_memory[];
   uint32* const warp_most = reinterpret_cast<uint32*>(pack_memory);
@@ -81,7 +83,7 @@ __device__ __forceinline__ WeightRange range_of(const Column& column, int64 step
 /// Whether some channel's weights are, in every column of the panel, too far below the column's largest for fp16 parts:
 /// what x has more of there would then be multiplied with too few bits. All threads of the block, a column each.
 template <class I>
-__device__ __forceinline__ bool unbalanced(const Column& column) {
+__device__ __forceinline__ bool unbalanced(const Column<typename I::Element>& column) {
   static_assert(I::kColumns <= kPackThreads, "a thread has a column");
   const auto largest = [&](int64 ic) {
     uint32 most = 0;
@@ -113,10 +115,14 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const Extent extent = extent_of(I::tunables(), g);
   const int panel = static_cast<int>(blockIdx.x) / I::kColumns;
   const int place = static_cast<int>(blockIdx.x) % I::kColumns;
-  const Column column = column_at<I>(a, panel, place);
+  const Column<typename I::Element> column = column_at<I>(a, panel, place);
   const int64 padded = ceil_div(column.channels, kStepChannels) * kStepChannels;
-  const WeightRange range = range_of<I>(column, padded);
-  const Scale scale = scale_of(range.most, 0);
+  WeightRange range{0, 0};
+  Scale scale{1.0f, 1.0f};
+  if constexpr (!I::kSmall) {
+    range = range_of<I>(column, padded);
+    scale = scale_of(range.most, 0);
+  }
   unsigned char* const packed = static_cast<unsigned char*>(a.packed);
   float* const plain =
       reinterpret_cast<float*>(packed + places.plain) + panel * column.channels * column.taps * I::kColumns + place;
@@ -124,7 +130,8 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
     for (int64 k = 0; k < extent.windows * I::kTaps; ++k) {
       const float exact = column.at(ic, k);
       const float value = exact * scale.scale;
-      const uint32 hi = half_pair(value, value);
+      const uint32 hi =
+          I::kSplits || I::kSmall ? operand_pair<typename I::Operand>(value, value) : half_pair_away(value, value);
       const float rest = value - low_half(hi);
       const int64 step = panel * extent.steps + ic / kStepChannels * extent.windows + k / I::kTaps;
       unsigned short* const halves = reinterpret_cast<unsigned short*>(packed + step * I::kStepBytes);
@@ -140,10 +147,10 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
       }
     }
   }
-  const bool unfit =
-      place == 0 && unbalanced<I>(column_at<I>(a, panel, static_cast<int>(threadIdx.x)));  // one block a panel asks
+  const bool unfit = !I::kSmall && place == 0 &&
+                     unbalanced<I>(column_at<I>(a, panel, static_cast<int>(threadIdx.x)));  // one block a panel asks
   if (threadIdx.x == 0) {
-    constexpr uint32 kRange = (I::kSplits ? 17u : 27u) << 23;  // down to where `serves` goes for x
+    constexpr uint32 kRange = (I::kSplits ? 18u : 28u) << 23;  // down to where `serves` goes for x
     const bool serves = range.most < 0x7F800000u && (range.most < kRange || range.least >= range.most - kRange);
     reinterpret_cast<float*>(packed + places.inverse)[blockIdx.x] = scale.inverse;
     reinterpret_cast<float*>(packed + places.flag)[blockIdx.x] = serves && !unfit ? 0.0f : 1.0f;

@@ -18,7 +18,8 @@ __device__ __forceinline__ void multiply(float (&d)[I::kN / 2], const Fragments<
       const uint32 word = weights + (((part + tap) * I::kTapBytes + h * I::kN * 16) >> 4);
       const int f = fragment_of(I::tunables(), I::kTapStep, m, tap);
       const bool first = product == (I::kSplits ? 0 : 2) && tap == 0;
-      matrix_multiply<I::kN>(d, product == 0 ? lo.f[f] : hi.f[f], matrix_descriptor(word, 128), !first || accumulate);
+      matrix_multiply<I::kN, typename I::Operand>(d, product == 0 ? lo.f[f] : hi.f[f], matrix_descriptor(word, 128),
+                                                  !first || accumulate);
     }
   }
   matrix_commit();

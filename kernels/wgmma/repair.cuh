@@ -21,13 +21,14 @@ __device__ __forceinline__ bool weights_unserved(const RunArguments& a, int pane
 /// Four positions from `position` of all columns: a lane has every 32nd.
 template <class I>
 __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared, const Tile& tile, int position) {
+  using Element = typename I::Element;
   const Geometry& g = a.geometry;
   constexpr int kMine = (I::kColumns + 31) / 32;
   const int lane = lane_of_warp();
   const Panel panel = find_panel<I>(g, shared, tile.panel);
   const Offsets offsets = offsets_of(g);
   const int64 channels = panel.in_channels;
-  const float* x = static_cast<const float*>(a.x) + tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
+  const Element* x = static_cast<const Element*>(a.x) + tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
   const float* w =
       reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) + packed_of(I::tunables(), g).plain) +
       tile.panel * channels * offsets.count * I::kColumns;
@@ -37,23 +38,46 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
 #pragma unroll
     for (int c = 0; c < kMine; ++c) sum[i][c] = 0.0f;
   }
+  // Loads of several products are in flight together: a quad's time is their latency.
+  constexpr int kTogether = 4;
+  const int64 products = channels * offsets.count;
+  const Element* row = x;
+  int64 tap = 0;
 #pragma unroll 1
-  for (int64 ic = 0; ic < channels; ++ic, x += g.x_row_stride) {
-#pragma unroll 2
-    for (int64 tap = 0; tap < offsets.count; ++tap, w += I::kColumns) {
-      float weight[kMine];
+  for (int64 first = 0; first < products; first += kTogether) {
+    float weight[kTogether][kMine];
+    float value[kTogether][4];
+    uint32 exist = 0;
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const bool within = first + k < products;
 #pragma unroll
       for (int c = 0; c < kMine; ++c) {
-        weight[c] = 32 * c + lane < I::kColumns ? load_constant(w + 32 * c + lane) : 0.0f;
+        weight[k][c] = within && 32 * c + lane < I::kColumns
+                           ? load_constant(w + (first + k) * I::kColumns + 32 * c + lane)
+                           : float_of_bits(kNoTap);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int64 at = position + i - tap * offsets.step;
-        if (at < 0 || at >= g.length) continue;  // not 0 times infinity
-        const float value = load_constant(x + at);
+        const bool exists = within && at >= 0 && at < g.length;
+        value[k][i] = load_element(exists ? row + at : x);
+        exist |= exists ? 1u << (4 * k + i) : 0u;  // a product with no x is not 0 times infinity
+      }
+      if (++tap == offsets.count) {
+        tap = 0;
+        row += g.x_row_stride;
+      }
+    }
 #pragma unroll
-        for (int c = 0; c < kMine; ++c) {
-          if (bits_of_float(weight[c]) != kNoTap) sum[i][c] = fmaf(value, weight[c], sum[i][c]);
+    for (int k = 0; k < kTogether; ++k) {
+#pragma unroll
+      for (int c = 0; c < kMine; ++c) {
+        const bool has_tap = bits_of_float(weight[k][c]) != kNoTap;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float more = fmaf(value[k][i], weight[k][c], sum[i][c]);
+          sum[i][c] = has_tap && (exist >> (4 * k + i) & 1) != 0 ? more : sum[i][c];
         }
       }
     }
@@ -66,12 +90,12 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
     const int64 within = (panel.first_column + column) / stride;
     const int64 phase = (panel.first_column + column) % stride;
     const int64 channel = panel.first_out + within;
-    const float bias = a.bias != nullptr && exists ? load_constant(static_cast<const float*>(a.bias) + channel) : 0.0f;
-    float* const y = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride;
+    const float bias = a.bias != nullptr && exists ? load_element(static_cast<const Element*>(a.bias) + channel) : 0.0f;
+    Element* const y = static_cast<Element*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int64 t = (position + i) * stride + phase - g.padding;
-      store_one(y + t, sum[i][c] + bias, exists && t >= 0 && t < g.length_out);
+      store_element(y + t, sum[i][c] + bias, exists && t >= 0 && t < g.length_out);
     }
   }
 }
