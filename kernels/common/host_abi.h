@@ -8,7 +8,7 @@
 
 namespace ct1d_host {
 
-inline constexpr unsigned kAbiVersion = 3;
+inline constexpr unsigned kAbiVersion = 4;
 inline constexpr unsigned long long kArenaBytes = 1ull << 28;
 /// Every byte of memory that holds no value yet: NaN in fp32, fp16 and bf16, -1 as an integer.
 inline constexpr unsigned char kPoisonByte = 0xFF;
@@ -53,6 +53,14 @@ struct MatrixProduct {
   const unsigned* a[4];  // the thread's registers; null where a is in shared memory
   unsigned long long a_descriptor;
   unsigned long long b_descriptor;
+};
+
+/// One lane's part of a warp's matrix product (kernels/common/warp_matrix.cuh).
+struct WarpProduct {
+  float* d;           // 4, added to
+  const unsigned* a;  // 4
+  const unsigned* b;  // 2
+  bool bfloat16;      // else fp16
 };
 
 struct Worker;
@@ -109,6 +117,9 @@ struct Services {
 
   /// An arrival on an mbarrier when all of the thread's copy_async() before it are there.
   void (*mbarrier_arrive_after_copies)(Worker*, unsigned address, Site);
+
+  /// Waits until all 32 lanes of the warp arrived with the same type of operands, and adds their product.
+  void (*warp_matrix)(Worker*, const WarpProduct*, Site);
 };
 
 /// State of the OS thread that runs a block. Lies at the start of its arena.

@@ -65,7 +65,7 @@ class HostFamilies : public testing::TestWithParam<std::tuple<std::string, OddSh
 /// Each family on the shapes that it serves; `direct` and `tiled` serve all, which the test of each asserts.
 std::vector<std::tuple<std::string, OddShape>> served() {
   std::vector<std::tuple<std::string, OddShape>> all;
-  for (const std::string name : {"depthwise", "direct", "tiled", "wgmma"})
+  for (const std::string name : {"depthwise", "direct", "mma", "tiled", "wgmma"})
     for (const OddShape& shape : kOddShapes)
       if (!find_family(name)->refuses(context_of(shape.problem))) all.emplace_back(name, shape);
   return all;

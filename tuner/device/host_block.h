@@ -115,6 +115,7 @@ class BlockRunner {
   static void matrix_commit(ct1d_host::Worker*);
   static void matrix_wait(ct1d_host::Worker*, unsigned groups_in_flight, ct1d_host::Site);
   static void mbarrier_arrive_after_copies(ct1d_host::Worker*, unsigned address, ct1d_host::Site);
+  static void warp_matrix(ct1d_host::Worker*, const ct1d_host::WarpProduct*, ct1d_host::Site);
   static const ct1d_host::Services kServices;
   static BlockRunner& of(ct1d_host::Worker* worker);
   static void thread_body(void* thread);

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "kernels/common/element.cuh"
 #include "tuner/device/host_block.h"
+#include "tuner/device/host_registers.h"
 #include "tuner/device/host_report.h"
+#include "tuner/device/matrix_model.h"
 
 namespace tuner {
 
@@ -236,6 +240,53 @@ void BlockRunner::matrix_wait(Worker* worker, unsigned groups_in_flight, Site si
     runner.suspend(thread);
   }
   runner.check(unit.wait(i, groups_in_flight), site);
+}
+
+/// The first lane computes for all, between two meetings of the warp.
+void BlockRunner::warp_matrix(Worker* worker, const ct1d_host::WarpProduct* product, Site site) {
+  using ct1d_host::WarpOperation;
+  BlockRunner& runner = of(worker);
+  const unsigned first = runner.current().linear / kWarpSize * kWarpSize;
+  const unsigned lane = runner.current().linear - first;
+  if (runner.warps_[first / kWarpSize].alive != ~0u)
+    runner.fail_here("a warp's matrix product needs all of its 32 lanes", site);
+  const auto payload = reinterpret_cast<std::uintptr_t>(product);
+  exchange(worker, WarpOperation::sync, ~0u, lane, payload, site);
+  if (lane == 0) {
+    constexpr int kRows = 16, kColumns = 8;
+    std::array<std::uint16_t, std::size_t{kRows} * kMatrixDepth> a;
+    std::array<std::uint16_t, std::size_t{kColumns} * kMatrixDepth> b;
+    std::array<float, std::size_t{kRows} * kColumns> d;
+    std::array<const ct1d_host::WarpProduct*, kWarpSize> of_lane;
+    const auto sum = [&](unsigned from, unsigned i) -> float& {
+      return d[(from / 4 + i / 2 * 8) * kColumns + from % 4 * 2 + i % 2];
+    };
+    for (unsigned from = 0; from < kWarpSize; ++from) {
+      const HostThread& thread = *runner.threads_[first + from];
+      of_lane[from] = reinterpret_cast<const ct1d_host::WarpProduct*>(static_cast<std::uintptr_t>(thread.payload));
+      if (!same_place(thread.site, site) || of_lane[from]->bfloat16 != product->bfloat16)
+        runner.fail_here("lanes of a warp meet in different matrix products", site);
+      const unsigned k = from % 4 * 2;
+      for (unsigned i = 0; i < 4; ++i) {
+        const std::uint32_t pair = peek(of_lane[from]->a + i);
+        std::uint16_t* const to = &a[(from / 4 + i % 2 * 8) * kMatrixDepth + k + i / 2 * 8];
+        to[0] = static_cast<std::uint16_t>(pair);
+        to[1] = static_cast<std::uint16_t>(pair >> 16);
+        sum(from, i) = ct1d::float_of_bits(peek(reinterpret_cast<const std::uint32_t*>(of_lane[from]->d) + i));
+      }
+      for (unsigned i = 0; i < 2; ++i) {
+        const std::uint32_t pair = peek(of_lane[from]->b + i);
+        std::uint16_t* const to = &b[from / 4 * kMatrixDepth + k + i * 8];
+        to[0] = static_cast<std::uint16_t>(pair);
+        to[1] = static_cast<std::uint16_t>(pair >> 16);
+      }
+    }
+    matrix_product(product->bfloat16 ? MatrixElement::bfloat16 : MatrixElement::half, a.data(), b.data(), kColumns,
+                   true, d.data(), kRows);
+    for (unsigned to = 0; to < kWarpSize; ++to)
+      for (unsigned i = 0; i < 4; ++i) of_lane[to]->d[i] = sum(to, i);
+  }
+  exchange(worker, WarpOperation::sync, ~0u, lane, payload, site);
 }
 
 }  // namespace tuner

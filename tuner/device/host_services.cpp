@@ -33,7 +33,8 @@ const ct1d_host::Services BlockRunner::kServices = {&barrier,
                                                     &matrix_multiply,
                                                     &matrix_commit,
                                                     &matrix_wait,
-                                                    &mbarrier_arrive_after_copies};
+                                                    &mbarrier_arrive_after_copies,
+                                                    &warp_matrix};
 
 BlockRunner& BlockRunner::of(ct1d_host::Worker* worker) { return *static_cast<Head*>(worker)->runner; }
 

@@ -151,7 +151,7 @@ float matrix_dot(MatrixElement element, const std::uint16_t* a, const std::uint1
 }
 
 void matrix_product(MatrixElement element, const std::uint16_t* a, const std::uint16_t* b, int columns, bool accumulate,
-                    float* d) {
+                    float* d, int rows) {
   static thread_local Columns split_b;
   for (int n = 0; n < columns; ++n)
     for (int k = 0; k < kMatrixDepth; ++k) {
@@ -159,8 +159,8 @@ void matrix_product(MatrixElement element, const std::uint16_t* a, const std::ui
       split_b.significand[k][n] = parts.significand;
       split_b.exponent[k][n] = parts.exponent;
     }
-  if (!accumulate) std::fill(d, d + kMatrixRows * columns, 0.0f);
-  for (int m = 0; m < kMatrixRows; ++m) {
+  if (!accumulate) std::fill(d, d + rows * columns, 0.0f);
+  for (int m = 0; m < rows; ++m) {
     Parts split_a[kMatrixDepth];
     for (int k = 0; k < kMatrixDepth; ++k) split_a[k] = split(element, a[m * kMatrixDepth + k]);
     for (int n = 0; n < columns; n += kLanes) {

@@ -17,10 +17,10 @@ inline constexpr int kMatrixRows = 64;
 inline constexpr int kMatrixDepth = 16;     // products a step
 inline constexpr int kMatrixColumns = 256;  // at most
 
-/// d (64 by columns, row after row) = a (64 by 16) times b (columns by 16) transposed, plus d if `accumulate`.
+/// d (rows by columns, row after row) = a (rows by 16) times b (columns by 16) transposed, plus d if `accumulate`.
 /// `columns` is a multiple of 8, at most 256.
 void matrix_product(MatrixElement element, const std::uint16_t* a, const std::uint16_t* b, int columns, bool accumulate,
-                    float* d);
+                    float* d, int rows = kMatrixRows);
 
 /// One output of it; slower.
 float matrix_dot(MatrixElement element, const std::uint16_t* a, const std::uint16_t* b, float sum);
