@@ -135,10 +135,11 @@ class MmaFamily final : public Family {
   Configuration default_configuration(const BuildContext& context) const override {
     const std::vector<Constraint> all = constraints(context);
     const int products = context.accuracy == Accuracy::fp32 ? 3 : 1;
+    const int wide = products == 3 ? 4 : 8;  // tiles that no compiler spills
     for (const int fold : {1, 0})
-      for (const int taps : {2, 1})
+      for (const int taps : {products == 3 ? 1 : 2, 1})
         for (const Tunables& t :
-             {Tunables{2, 8, 2, 2, 3, products, taps, fold, 2}, Tunables{2, 8, 4, 1, 3, products, taps, fold, 2},
+             {Tunables{2, wide, 2, 2, 3, products, taps, fold, 2}, Tunables{2, wide, 4, 1, 3, products, taps, fold, 2},
               Tunables{2, 4, 4, 1, 3, products, taps, fold, 2}})
           if (satisfies(all, t)) return to_configuration(t);
     return general_configuration(context);

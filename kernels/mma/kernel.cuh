@@ -448,7 +448,7 @@ __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, MIN_BLOCKS) kernel(con
 
 template <int M_TILES, int N_TILES, int WARPS_M, int WARPS_N, int STAGES, int PRODUCTS, int TAPS, int FOLD,
           int MIN_BLOCKS, class Element>
-__global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
+__global__ void __launch_bounds__(kPackThreads, 1) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_all<Instance<M_TILES, N_TILES, WARPS_M, WARPS_N, STAGES, PRODUCTS, TAPS, FOLD, MIN_BLOCKS, Element>>(a);
 }
 
