@@ -75,6 +75,13 @@ Value __shfl_xor_sync(unsigned mask, Value value, int bits, int width = 32, CT1D
   return ct1d_host::shuffle(mask, value, from <= (lane | (static_cast<unsigned>(width) - 1)) ? from : lane,
                             {file, line});
 }
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, CT1D_HOST_SITE) {
+  for (int bits = 16; bits > 0; bits /= 2) {
+    const unsigned other = __shfl_xor_sync(mask, value, bits, 32, file, line);
+    value = other > value ? other : value;
+  }
+  return value;
+}
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() {}
 inline void __trap(CT1D_HOST_SITE) { ct1d_host::fail("the kernel executed __trap()", {file, line}); }

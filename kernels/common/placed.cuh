@@ -31,6 +31,10 @@ inline void store_quad(float* p, float a, float b, float c, float d, bool valid,
 inline float scaled_here(float v, float factor, float shift) { return fmaf(v, factor, shift); }
 inline void clear_here(float& v) { v = 0.0f; }
 inline void add_scaled_here(float& sum, float d, float factor) { sum = fmaf(d, factor, sum); }
+inline uint32 fresh_copy(uint32 v) { return v; }
+inline const float* step_pointer(const float* base, uint32 row, uint32 count) {
+  return base + static_cast<uint64>(row) * count;
+}
 /// The larger; NaN if either is.
 inline float max_or_nan(float a, float b) { return a != a ? a : b != b ? b : a > b ? a : b; }
 inline uint32 half_pair(float low, float high) {
@@ -50,6 +54,17 @@ inline uint32 bytes_of_two(uint32 low, uint32 high, uint32 selector) {
 inline void store_two_bytes(void* p, uint32 bits, bool valid, CT1D_HOST_SITE) {
   if (may_store<2>(p, valid, {file, line})) *static_cast<unsigned short*>(p) = static_cast<unsigned short>(bits);
 }
+inline uint32 magnitudes_by_half(uint32 a, uint32 b, bool larger) {
+  uint32 r = 0;
+  for (int at = 0; at < 32; at += 16) {
+    const uint32 x = a >> at & 0x7FFFu;
+    const uint32 y = b >> at & 0x7FFFu;
+    r |= ((x > y) == larger ? x : y) << at;
+  }
+  return r;
+}
+inline uint32 larger_halves(uint32 a, uint32 b) { return magnitudes_by_half(a, b, true); }
+inline uint32 lesser_halves(uint32 a, uint32 b) { return magnitudes_by_half(a, b, false); }
 inline float low_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair)}); }
 inline float high_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair >> 16)}); }
 
@@ -88,6 +103,20 @@ __device__ __forceinline__ void clear_here(float& v) { asm volatile("mov.f32 %0,
 __device__ __forceinline__ void add_scaled_here(float& sum, float d, float factor) {
   asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum) : "f"(d), "f"(factor));
 }
+/// v as a value that the compiler reads anew each time: what follows from it is not kept in registers.
+__device__ __forceinline__ uint32 fresh_copy(uint32 v) {
+  uint32 r;
+  asm volatile("mov.u32 %0, %1;" : "=r"(r) : "r"(v));
+  return r;
+}
+/// base + row * count (count below 2^30), in one instruction and never kept for later.
+__device__ __forceinline__ const float* step_pointer(const float* base, uint32 row, uint32 count) {
+  uint64 r;
+  asm volatile("mad.wide.u32 %0, %1, %2, %3;"
+               : "=l"(r)
+               : "r"(row), "r"(count * 4), "l"(reinterpret_cast<uint64>(base)));
+  return reinterpret_cast<const float*>(r);
+}
 /// The larger; NaN if either is.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float r;
@@ -123,6 +152,17 @@ __device__ __forceinline__ void store_two_bytes(void* p, uint32 bits, bool valid
       "{ .reg .pred q; .reg .b16 l, h; setp.ne.b32 q, %2, 0; mov.b32 {l, h}, %1; @q st.global.b16 [%0], l; }" ::"l"(p),
       "r"(bits), "r"(valid ? 1 : 0)
       : "memory");
+}
+/// Of two pairs of halves the larger magnitudes, NaN above all; and the lesser ones, b being none that is NaN.
+__device__ __forceinline__ uint32 larger_halves(uint32 a, uint32 b) {
+  uint32 r;
+  asm("{ .reg .b32 m; abs.f16x2 m, %2; max.NaN.f16x2 %0, %1, m; }" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+__device__ __forceinline__ uint32 lesser_halves(uint32 a, uint32 b) {
+  uint32 r;
+  asm("{ .reg .b32 m; abs.f16x2 m, %2; min.f16x2 %0, %1, m; }" : "=r"(r) : "r"(a), "r"(b));
+  return r;
 }
 __device__ __forceinline__ float low_half(uint32 pair) {
   float r;

@@ -52,6 +52,13 @@ inline void store_shared_4(uint32 address, uint32 value, CT1D_HOST_SITE) { store
 inline void store_shared_16(uint32 address, uint32 a, uint32 b, uint32 c, uint32 d, CT1D_HOST_SITE) {
   store_shared(address, uint4{a, b, c, d}, file, line);
 }
+inline void or_shared_4(uint32 address, uint32 bits, CT1D_HOST_SITE) {
+  store_shared(address, load_shared<uint32>(address, file, line) | bits, file, line);
+}
+inline void max_shared_4(uint32 address, uint32 value, CT1D_HOST_SITE) {
+  const uint32 before = load_shared<uint32>(address, file, line);
+  store_shared(address, before > value ? before : value, file, line);
+}
 
 #else
 
@@ -97,6 +104,13 @@ __device__ __forceinline__ void store_shared_4(uint32 address, uint32 value) {
 }
 __device__ __forceinline__ void store_shared_16(uint32 address, uint32 a, uint32 b, uint32 c, uint32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+/// Atomically, as several threads may: the word becomes word | bits, or the larger of the two.
+__device__ __forceinline__ void or_shared_4(uint32 address, uint32 bits) {
+  asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
+}
+__device__ __forceinline__ void max_shared_4(uint32 address, uint32 value) {
+  asm volatile("red.shared.max.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
 #endif

@@ -35,6 +35,7 @@ inline void registers_down(CT1D_HOST_SITE) {
   registers_up<Registers>(file, line);
 }
 inline int fresh_thread() { return static_cast<int>(threadIdx.x); }
+inline bool one_lane() { return ct1d_host::lane() == 0; }
 
 #else
 
@@ -75,6 +76,12 @@ __device__ __forceinline__ int fresh_thread() {
   int t;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
   return t;
+}
+/// True for one lane; the whole warp asks.
+__device__ __forceinline__ bool one_lane() {
+  unsigned chosen;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(chosen));
+  return chosen != 0;
 }
 
 #endif

@@ -1,0 +1,224 @@
+// Host facts of the `wgmma_shared` family.
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/wgmma_shared/layout.h"
+#include "tuner/family/typed_family.h"
+
+namespace tuner {
+namespace {
+
+using ct1d::Geometry;
+using ct1d::int64;
+using ct1d::wgmma_shared::Tunables;
+namespace layout = ct1d::wgmma_shared;
+
+constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
+
+/// The most blocks of the list that the device's SMs hold, one each.
+int blocks_for(const DeviceFacts& device) {
+  const int sms = device.sm_count > 0 ? device.sm_count : kBlocks[0];
+  return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
+}
+
+/// Registers of a thread that multiplies: sums, products in flight, addresses; and of one that converts. Fitted to
+/// instances that ptxas reports without spills.
+int consumer_needs(const Tunables& t) {
+  if (t.products == 1) return t.T + 32;
+  return 3 * t.T / 2 + (t.shadow == 2 ? 48 : t.T == 128 ? 16 : 24);
+}
+int producer_needs(const Tunables& t) { return t.T / 2 + 24; }
+
+/// The kernel counts positions, tiles and stages in 32 bits.
+bool fits_int(const Geometry& g) {
+  constexpr double kMost = 2147483647.0 - 65536;
+  const auto real = [](int64 value) { return static_cast<double>(value); };
+  const double reach = real(g.length_out) + real(g.padding) + real(g.dilation) * real(g.kernel_size);
+  const double tiles = (reach / 64 + 1) * std::max(1.0, real(g.batch));
+  return std::max({reach, real(g.length), tiles * 2 * layout::kSteps}) < kMost;
+}
+
+unsigned shared_bytes(const Tunables& t, const Geometry& g) { return layout::run_shape(t, g, 4).shared_bytes; }
+
+/// What the kernel asserts, and what the device grants: a configuration outside of these cannot run.
+std::vector<Constraint> requirements(const BuildContext& context) {
+  using T = Tunables;
+  const Geometry g = context.problem.geometry();
+  const DeviceFacts& device = context.device;
+  return {
+      constraint<T>({"products"}, "class fp32 needs three products",
+                    [needed = context.accuracy == Accuracy::fp32](const T& t) { return t.products == 3 || !needed; }),
+      constraint<T>({"T"}, "T must be 64, 96 or 128: whole columns of a converting warp, a flag for four outputs",
+                    [](const T& t) { return t.T == 64 || t.T == 96 || t.T == 128; }),
+      constraint<T>({"products"}, "products must be 3 or 1",
+                    [](const T& t) { return t.products == 3 || t.products == 1; }),
+      constraint<T>({"producers"}, "producers must be 4 or 8: each has a stage of every tile",
+                    [](const T& t) { return t.producers == 4 || t.producers == 8; }),
+      constraint<T>(
+          {"stages", "producers"},
+          "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it "
+          "before, or it takes an old phase for the new one",
+          [](const T& t) { return t.stages == t.producers || t.stages == 2 * t.producers; }),
+      constraint<T>({"products", "shadow"},
+                    "shadow must be 1, or 2 with three products: one has a single group a stage",
+                    [](const T& t) { return t.shadow == 1 || (t.shadow == 2 && t.products == 3); }),
+      constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
+                    [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
+      constraint<T>({"producers", "consumer_registers"},
+                    "consumer_registers must be a multiple of 8 of no less than all threads start with, and leave the "
+                    "producers 24",
+                    [](const T& t) {
+                      return t.consumer_registers % 8 == 0 && t.consumer_registers >= t.start_registers() &&
+                             t.producer_registers() >= 24;
+                    }),
+      constraint<T>({"T", "products", "consumer_registers", "shadow"},
+                    "sums and products in flight must fit consumer_registers",
+                    [](const T& t) { return consumer_needs(t) <= t.consumer_registers; }),
+      constraint<T>({"T", "producers", "consumer_registers"},
+                    "a stage of x, T / 2 values a lane, must fit the registers that the consumers leave",
+                    [](const T& t) { return producer_needs(t) <= t.producer_registers(); }),
+      constraint<T>({"T", "products", "stages"}, "weights and stages must fit the device's shared memory a block",
+                    [g, limit = device.shared_per_block_optin](const T& t) {
+                      return shared_bytes(t, g) <= static_cast<unsigned>(limit);
+                    }),
+  };
+}
+
+/// What would run but is known not to pay, or only repeats another.
+std::vector<Constraint> economies(const BuildContext& context) {
+  using T = Tunables;
+  return {
+      constraint<T>({"products"}, "class tf32 needs no more than one product",
+                    [enough = context.accuracy == Accuracy::tf32](const T& t) { return !enough || t.products == 1; }),
+      constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
+                    [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
+      constraint<T>({"T", "products", "consumer_registers", "shadow"},
+                    "consumer_registers must not exceed what sums need by 40 or more, unless the threads start with it",
+                    [](const T& t) {
+                      return t.consumer_registers < consumer_needs(t) + 40 ||
+                             t.consumer_registers == t.start_registers();
+                    }),
+  };
+}
+
+std::vector<Constraint> all_constraints(const BuildContext& context) {
+  std::vector<Constraint> all = requirements(context);
+  for (Constraint& economy : economies(context)) all.push_back(std::move(economy));
+  return all;
+}
+
+/// What takes the least memory: fits wherever any does.
+Tunables smallest(const BuildContext& context) {
+  Tunables t;
+  t.T = 64;
+  t.products = context.accuracy == Accuracy::fp32 ? 3 : 1;
+  t.stages = 4;
+  t.producers = 4;
+  t.consumer_registers = 168;
+  t.blocks = blocks_for(context.device);
+  return t;
+}
+
+/// Rows short of a tile and long ones that end in a short tile leave outputs that do not exist.
+std::vector<int> tiles_by_waste(const Geometry& g) {
+  std::vector<int> tiles{128, 96, 64};
+  std::stable_sort(tiles.begin(), tiles.end(), [&g](int a, int b) {
+    const auto cost = [&g](int tile) { return ct1d::ceil_div(g.length_out, tile) * (tile + 24); };
+    return cost(a) < cost(b);
+  });
+  return tiles;
+}
+
+class WgmmaSharedFamily final : public Family {
+ public:
+  std::string_view name() const override { return "wgmma_shared"; }
+  std::string_view summary() const override {
+    return "Hopper's matrix units on fp16 parts of fp32 that warps of their own convert into shared memory, weights "
+           "resident there, up to 128 channels in and out, an exact path for what scales do not serve";
+  }
+  std::optional<std::string> refuses(const BuildContext& context) const override {
+    const Geometry g = context.problem.geometry();
+    if (element_of(context.accuracy) != Element::f32) return "wgmma_shared computes on fp32 tensors";
+    if (context.device.arch != "sm_90a") return "wgmma_shared needs Hopper's matrix instructions: sm_90a";
+    if (g.stride != 1) return "wgmma_shared serves stride 1";
+    if (g.groups != 1) return "wgmma_shared serves one group";
+    if (std::max(g.in_channels, g.out_channels) > layout::kMostChannels)
+      return "wgmma_shared serves up to 128 channels in and out";
+    if (context.accuracy == Accuracy::fp32 && g.in_channels * g.kernel_size < 16)
+      return "wgmma_shared in class fp32 needs sums of 16 products or more: two fp16 parts leave a single one an error "
+             "of 2^-21";
+    if (!fits_int(g)) return "wgmma_shared counts positions and tiles in 32 bits";
+    if (g.kernel_size > 8 || shared_bytes(smallest(context), g) > static_cast<unsigned>(layout::kSharedBudget))
+      return "wgmma_shared keeps all weights and a ring of x, with what taps reach back, in shared memory: there is no "
+             "room for so many taps or so wide a dilation";
+    return std::nullopt;
+  }
+
+  std::vector<Tunable> tunables() const override {
+    std::vector<Value> blocks;
+    for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
+    return {
+        {"T", {128, 96, 64}, "outputs along t of a tile"},
+        {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
+        {"stages", {4, 8}, "of the ring of converted x, 16 channels each"},
+        {"producers", {4, 8}, "warps that convert x, a stage each at a time"},
+        {"consumer_registers", {128, 144, 160, 168, 176, 200, 208}, "of a thread that multiplies; the rest converts"},
+        {"shadow", {1, 2}, "groups of products that run while a finished tile is stored"},
+        {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
+        {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+  }
+
+  std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
+
+  Configuration default_configuration(const BuildContext& context) const override {
+    const std::vector<Constraint> all = all_constraints(context);
+    Tunables t = smallest(context);
+    for (const int tile : tiles_by_waste(context.problem.geometry()))
+      for (const int producers : {8, 4})
+        for (const int stages : {8, 4})
+          for (const int registers : {160, 144, 128, 208, 176, 168}) {
+            t.T = tile;
+            t.producers = producers;
+            t.stages = stages;
+            t.consumer_registers = registers;
+            if (satisfies(all, t)) return to_configuration(t);
+          }
+    return to_configuration(smallest(context));
+  }
+  Configuration general_configuration(const BuildContext& context) const override {
+    return to_configuration(smallest(context));
+  }
+
+  Program build(const BuildContext& context, const Configuration& configuration) const override {
+    const Tunables t = to_tunables<Tunables>(configuration);
+    const Geometry g = context.problem.geometry();
+    const layout::Facts facts = layout::facts_of(g);
+    std::string arguments = "<" + template_arguments(t);
+    for (const int64 fact : {facts.taps, facts.dilation, facts.halo}) arguments += ", " + std::to_string(fact);
+    arguments += ", float>";
+    const std::string kernel = "ct1d::wgmma_shared::kernel" + arguments;
+    const std::string pack = "ct1d::wgmma_shared::pack" + arguments;
+    Program program;
+    program.unit.source = "#include \"kernels/wgmma_shared/kernel.cuh\"\n";
+    program.unit.kernels = {kernel, pack};
+    program.run = {{kernel, layout::run_shape(t, g, 4)}};
+    program.prepare = {{pack, layout::prepare_shape(t, g, 4)}};
+    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, 4));
+    // Whole tiles of 128 channels in and out: what is executed, not what was asked for.
+    const double sums = static_cast<double>(layout::tile_count(t, g)) * t.T * layout::kMostChannels;
+    const auto taps = static_cast<double>(g.kernel_size);
+    program.work.tensor_fp16 = sums * 2 * t.products * taps * layout::kMostChannels;
+    if (t.products == 3) program.work.fma_fp32 = sums * layout::kSteps * 2;  // promotion
+    program.work.bytes = context.problem.min_bytes(4);
+    return program;
+  }
+};
+
+}  // namespace
+
+const Family& family_wgmma_shared() {
+  static const WgmmaSharedFamily family;
+  return family;
+}
+
+}  // namespace tuner

@@ -1,0 +1,97 @@
+// wgmma_shared: the compile-time facts of an instance, barriers and tiles in shared memory.
+#pragma once
+
+#include "kernels/common/fp16_parts.cuh"
+#include "kernels/common/matrix.cuh"
+#include "kernels/common/mbarrier.cuh"
+#include "kernels/common/placed.cuh"
+#include "kernels/common/warpgroup.cuh"
+#include "kernels/wgmma_shared/layout.h"
+
+namespace ct1d::wgmma_shared {
+
+template <int T_, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
+          int TAPS, int DILATION, int HALO>
+struct Instance {
+  static constexpr Tunables kTunables = {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
+  CT1D_HD static constexpr Tunables tunables() {
+    return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
+  }
+  static constexpr Shared kShared = shared_of(kTunables, TAPS, HALO);
+  static constexpr int kT = T_;
+  static constexpr int kSums = T_ / 2;     // of a thread
+  static constexpr int kPlaces = T_ / 32;  // positions of a producer's lane
+  static constexpr bool kSplits = PRODUCTS == 3;
+  static constexpr int kStages = STAGES;
+  static constexpr int kProducers = PRODUCERS;
+  static constexpr int kShadow = SHADOW;
+  static constexpr int kTaps = TAPS;
+  static constexpr int kHalo = HALO;
+  static constexpr int kThreads = kTunables.threads();
+  static constexpr int kConsumerRegisters = CONSUMER_REGISTERS;
+  static constexpr int kProducerRegisters = kTunables.producer_registers();
+  static constexpr int kStepBytes = static_cast<int>(step_bytes(TAPS));
+  static constexpr int kPartBytes = static_cast<int>(part_bytes(TAPS));
+  /// Stages whose products one accumulator sums before they are added up in fp32: at most 256 terms.
+  static constexpr int kPromoted = kSplits || TAPS > 8 ? 1 : TAPS > 4 ? 2 : TAPS > 2 ? 4 : 8;
+
+  /// Positions from tap 0 to `tap`.
+  __device__ __forceinline__ static int reach(const Geometry& g, int tap) {
+    return tap * (DILATION > 0 ? DILATION : static_cast<int>(g.dilation));
+  }
+
+  static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
+  static_assert(T_ == 64 || T_ == 96 || T_ == 128, "T must be 64, 96 or 128");
+  static_assert(PRODUCERS == 4 || PRODUCERS == 8, "producers must be 4 or 8: each has a stage of every tile");
+  static_assert(
+      STAGES == PRODUCERS || STAGES == 2 * PRODUCERS,
+      "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it before");
+  static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits), "shadow must be 1, or 2 with three products");
+  static_assert(kProducerRegisters >= 24 && CONSUMER_REGISTERS % 8 == 0 &&
+                    CONSUMER_REGISTERS >= kTunables.start_registers(),
+                "registers of consumers and producers must be those of the block");
+  static_assert(kPromoted * TAPS * kStepChannels <= 256 || kSplits, "accumulators must not sum more than 256 terms");
+  static_assert(kShared.bytes <= kSharedBudget, "the weights and stages must fit the shared memory of a block");
+};
+
+__device__ __forceinline__ uint32 full_barrier(uint32 barriers, int slot) { return barriers + slot * 16; }
+__device__ __forceinline__ uint32 empty_barrier(uint32 barriers, int slot) { return barriers + slot * 16 + 8; }
+__device__ __forceinline__ int lane_of_warp() { return fresh_thread() & 31; }
+
+/// The tile of the walk kept at `walk`; read anew each time, so that it takes no registers in between.
+template <class I>
+__device__ __forceinline__ Tile find_tile(uint32 shared, uint32 walk, int batches) {
+  const uint4 s = load_shared_16(shared + I::kShared.schedule);
+  const uint4 w = load_shared_16(walk);
+  return tile_at({s.x, s.y, s.z, s.w}, I::kT, {w.x, w.y, w.z}, batches);
+}
+/// By the warp whose walk it is.
+template <class I>
+__device__ __forceinline__ void advance(uint32 shared, uint32 walk) {
+  const uint4 s = load_shared_16(shared + I::kShared.schedule);
+  const uint4 w = load_shared_16(walk);
+  const Walk next = next_of({s.x, s.y, s.z, s.w}, {w.x, w.y, w.z});
+  __syncwarp();
+  if (one_lane()) store_shared_16(walk, next.batch, next.in_row, next.in_strip, 0);
+  __syncwarp();
+}
+
+/// What the consumers need of tile n, as the producer of its first stage left it.
+template <class I>
+__device__ __forceinline__ uint32 tile_record(uint32 shared, unsigned n) {
+  return shared + I::kShared.tiles + n % kRing * 16;
+}
+template <class I>
+__device__ __forceinline__ void save_tile(uint32 shared, unsigned n, const Tile& tile, float inverse) {
+  const uint32 bits = (tile.exists ? kExists : 0) | (tile.first ? kFirst : 0) | (tile.last ? kLast : 0);
+  store_shared_16(tile_record<I>(shared, n), static_cast<uint32>(tile.t_first), static_cast<uint32>(tile.batch), bits,
+                  bits_of_float(inverse));
+}
+template <class I>
+__device__ __forceinline__ Tile load_tile(uint32 shared, unsigned n) {
+  const uint4 words = load_shared_16(tile_record<I>(shared, n));
+  return {static_cast<int>(words.y), static_cast<int>(words.x), (words.z & kExists) != 0, (words.z & kFirst) != 0,
+          (words.z & kLast) != 0};
+}
+
+}  // namespace ct1d::wgmma_shared

@@ -1,0 +1,221 @@
+// wgmma_shared: tunables, facts of an instance, shared memory, packed weights, order of tiles. Included by device code,
+// host program and emitted headers.
+//
+// Rows of a product are output channels (A, packed weights), its columns are positions of y (B, x as [ic / 8][position]
+// [8 ic]); both lie in shared memory. y[oc][t] is the sum over channels and taps k of
+// x[ic][t + padding - k * dilation] * w[ic][oc][k]: a tap starts B that many rows earlier.
+#pragma once
+
+#include "kernels/common/geometry.h"
+
+namespace ct1d::wgmma_shared {
+
+struct Tunables {
+  int T = 128;                   // outputs along t of a tile
+  int products = 3;              // 3: operands split into two fp16 parts each; 1: fp16 operands
+  int stages = 4;                // of the ring of converted x, 16 channels each
+  int producers = 4;             // warps that convert x, a stage each at a time
+  int consumer_registers = 208;  // of a thread that multiplies; the producers share the rest
+  int shadow = 1;                // groups of products that run while a finished tile is stored
+  int strip = 0;                 // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
+  int blocks = 132;              // persistent blocks: one an SM
+
+  template <class Visitor>
+  static constexpr void visit(Visitor&& v) {
+    v("T", &Tunables::T);
+    v("products", &Tunables::products);
+    v("stages", &Tunables::stages);
+    v("producers", &Tunables::producers);
+    v("consumer_registers", &Tunables::consumer_registers);
+    v("shadow", &Tunables::shadow);
+    v("strip", &Tunables::strip);
+    v("blocks", &Tunables::blocks);
+  }
+
+  CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
+  CT1D_HD constexpr int threads() const { return 256 + 32 * producers; }
+  /// Registers of a thread when the block starts, in eights; what consumers and producers get may not exceed them.
+  CT1D_HD constexpr int start_registers() const { return 65536 / threads() / 8 * 8; }
+  CT1D_HD constexpr int producer_registers() const {
+    return (start_registers() * threads() - 256 * consumer_registers) / (32 * producers) / 8 * 8;
+  }
+};
+
+inline constexpr int kMostChannels = 128;  // in and out
+inline constexpr int kStepChannels = 16;   // of one stage
+inline constexpr int kSteps = kMostChannels / kStepChannels;
+inline constexpr int kBlockBytes = 2048;  // weights of 64 oc and 16 ic, of one part and tap
+inline constexpr int kPackThreads = 128;
+inline constexpr int kFlagWords = 256;  // tiles n and n + 256 of a block share their flags
+inline constexpr int kRing = 4;         // of records of tiles
+inline constexpr int kLowBits = 11;     // low parts are kept times 2 to this
+inline constexpr int kSharedBudget = 227 * 1024;
+
+// ---- what an instance compiles in
+
+/// Taps; positions between them (0: known at run time); positions before a tile's first that its products may read.
+struct Facts {
+  int64 taps;
+  int64 dilation;
+  int64 halo;
+};
+inline constexpr int64 kMostOfFact = 4096;  // more is refused, whatever it is
+CT1D_HD constexpr Facts facts_of(const Geometry& g) {
+  const int64 taps = min_of(g.kernel_size, kMostOfFact);
+  if (taps == 1 || g.dilation == 1) return {taps, 1, taps - 1};
+  int64 halo = 8;
+  while (halo < kMostOfFact && halo < (taps - 1) * min_of(g.dilation, kMostOfFact)) halo *= 2;
+  return {taps, 0, halo};
+}
+
+CT1D_HD constexpr int64 step_bytes(int64 taps) { return taps * 2 * kBlockBytes; }  // one part of 16 channels
+CT1D_HD constexpr int64 part_bytes(int64 taps) { return kSteps * step_bytes(taps); }
+
+/// Bytes from the start of the block's shared memory. Weights lie at 0: [part][ic / 16][tap][oc / 64] blocks.
+struct Shared {
+  int slab_bytes;  // [row][8 ic] halves
+  int part_bytes;
+  int stage_bytes;  // [part][ic / 8]
+  int stages;       // [slot]
+  int barriers;     // per slot full, empty
+  int weights_barrier;
+  int schedule;  // Steps
+  int walks;     // a Walk of each producer warp, and the first tile's
+  int maxima;    // [tile % kRing][8] largest magnitude that each producer warp met
+  int top;       // the same of the first tile
+  int tiles;     // [tile % kRing] t_first, batch, TileBits, 1 / scale: written before the tile's first stage is filled
+  int scales;    // 1 / scale of each oc, then each oc's bias
+  int flags;     // [kFlagWords]: a bit for four outputs to be done again; then one word: all of them
+  int bytes;
+};
+
+CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 taps, int64 halo) {
+  Shared s{};
+  s.slab_bytes = (t.T + static_cast<int>(halo)) * 16;
+  s.part_bytes = 2 * s.slab_bytes;
+  s.stage_bytes = t.parts() * s.part_bytes;
+  s.stages = t.parts() * static_cast<int>(part_bytes(taps));
+  s.barriers = s.stages + t.stages * s.stage_bytes;
+  s.weights_barrier = s.barriers + t.stages * 16;
+  s.schedule = s.weights_barrier + 16;
+  s.walks = s.schedule + 16;
+  s.maxima = s.walks + 9 * 16;
+  s.top = s.maxima + kRing * 32;
+  s.tiles = s.top + 16;
+  s.scales = s.tiles + kRing * 16;
+  s.flags = s.scales + 2 * kMostChannels * 4;
+  s.bytes = s.flags + (kFlagWords + 1) * 4;
+  return s;
+}
+
+/// Bytes from the start of what `pack` writes: parts of weights as in shared memory; per oc the inverse of its scale
+/// and whether that scale does not serve (floats); fp32 weights [ic][tap][128 oc].
+struct Packed {
+  int64 inverse;
+  int64 flag;
+  int64 plain;
+  int64 bytes;
+};
+CT1D_HD constexpr Packed packed_of(const Tunables& t, const Geometry& g) {
+  Packed p{};
+  p.inverse = t.parts() * part_bytes(g.kernel_size);
+  p.flag = p.inverse + kMostChannels * 4;
+  p.plain = p.flag + kMostChannels * 4;
+  p.bytes = p.plain + g.in_channels * g.kernel_size * kMostChannels * 4;
+  return p;
+}
+/// In halves.
+CT1D_HD constexpr int64 pack_place(int64 taps, int part, int64 tap, int ic, int oc) {
+  const int64 block = (ic / kStepChannels * taps + tap) * 2 + oc / 64;
+  return part * part_bytes(taps) / 2 + block * (kBlockBytes / 2) + ic % 16 / 8 * 512 + oc % 64 * 8 + ic % 8;
+}
+
+// ---- tiles
+
+/// Outputs of a block, of one batch item. Of a row's outputs a tile keeps what does not fill a sector of 32 bytes for
+/// the next one of its strip.
+struct Tile {
+  int batch;
+  int t_first;
+  bool exists;
+  bool first;  // nothing carried from the tile before
+  bool last;   // nothing carried on
+};
+enum TileBits { kExists = 1, kFirst = 2, kLast = 4 };
+
+/// How a grid shares the tiles; fewer than 2^31 of them. A strip is `strip` neighbours that one block walks.
+struct Schedule {
+  unsigned row_tiles;  // of one row of outputs
+  unsigned tiles;
+  unsigned strip;
+  unsigned workers;
+  unsigned worker_tiles;  // every block walks as many, some of which do not exist
+};
+
+CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g) {
+  return ceil_div(g.length_out, t.T) * g.batch;
+}
+CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, unsigned blocks) {
+  Schedule s{};
+  s.row_tiles = static_cast<unsigned>(ceil_div(g.length_out, t.T));
+  s.tiles = s.row_tiles * static_cast<unsigned>(g.batch);
+  s.workers = blocks;
+  s.strip = t.strip > 0 ? static_cast<unsigned>(t.strip) : (s.tiles + s.workers - 1) / s.workers;
+  s.strip += s.strip == 0;  // of an empty batch
+  const unsigned strips = (s.tiles + s.strip - 1) / s.strip;
+  s.worker_tiles = (strips + s.workers - 1) / s.workers * s.strip;
+  return s;
+}
+
+/// A block's tiles one after the other, without divisions.
+struct Steps {
+  unsigned row_tiles;
+  unsigned strip;
+  unsigned jump_batch;  // from a strip's last tile to the next strip's first
+  unsigned jump_row;
+};
+struct Walk {
+  unsigned batch;
+  unsigned in_row;
+  unsigned in_strip;
+};
+CT1D_HD constexpr Steps steps_of(const Schedule& s) {
+  const unsigned jump = (s.workers - 1) * s.strip + 1;
+  return {s.row_tiles, s.strip, jump / s.row_tiles, jump % s.row_tiles};
+}
+CT1D_HD constexpr Walk walk_of(const Schedule& s, unsigned worker) {
+  return {worker * s.strip / s.row_tiles, worker * s.strip % s.row_tiles, 0};
+}
+CT1D_HD constexpr Walk next_of(const Steps& s, Walk w) {
+  const bool jump = w.in_strip + 1 == s.strip;
+  w.in_strip = jump ? 0 : w.in_strip + 1;
+  w.batch += jump ? s.jump_batch : 0;
+  w.in_row += jump ? s.jump_row : 1;
+  if (w.in_row >= s.row_tiles) {
+    w.in_row -= s.row_tiles;
+    ++w.batch;
+  }
+  return w;
+}
+CT1D_HD constexpr Tile tile_at(const Steps& s, int t_tile, const Walk& w, int batches) {
+  const int batch = static_cast<int>(w.batch);
+  return {batch, static_cast<int>(w.in_row) * t_tile, batch < batches, w.in_strip == 0 || w.in_row == 0,
+          w.in_strip + 1 == s.strip || w.in_row + 1 == s.row_tiles};
+}
+
+// ---- launches
+
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int) {
+  const Facts f = facts_of(g);
+  LaunchShape shape{1, 1, 1, static_cast<unsigned>(t.threads()), 1, 1, 0, 1};
+  shape.grid_x = static_cast<unsigned>(max_of(1, min_of(t.blocks, tile_count(t, g))));
+  shape.shared_bytes = static_cast<unsigned>(shared_of(t, f.taps, f.halo).bytes);
+  return shape;
+}
+CT1D_HD constexpr LaunchShape prepare_shape(const Tunables&, const Geometry&, int) {
+  return {kMostChannels, 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
+}
+CT1D_HD constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int) { return packed_of(t, g).bytes; }
+CT1D_HD constexpr int64 workspace_bytes(const Tunables&, const Geometry&, int) { return 0; }
+
+}  // namespace ct1d::wgmma_shared

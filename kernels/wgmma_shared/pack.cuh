@@ -1,0 +1,49 @@
+// wgmma_shared: weights as the products read them. Once per weights, a block an output channel of 128.
+#pragma once
+
+#include "kernels/wgmma_shared/instance.cuh"
+
+namespace ct1d::wgmma_shared {
+
+__device__ __forceinline__ Column column_at(const PrepareArguments& a, int oc) {
+  const Geometry& g = a.geometry;
+  return {static_cast<const float*>(a.w) + oc * g.kernel_size, g.in_channels, g.kernel_size,
+          g.out_channels * g.kernel_size, oc < g.out_channels};
+}
+
+template <class I>
+__device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
+  static_assert(kPackThreads == kMostChannels, "a thread has an input channel, and asks for an output channel");
+  constexpr float kLift = static_cast<float>(1 << kLowBits);
+  // two parts keep all their bits from there on, one part is normal
+  constexpr int kBits = 28;
+  const Packed places = packed_of(I::tunables(), a.geometry);
+  const int oc = static_cast<int>(blockIdx.x);
+  const int ic = static_cast<int>(threadIdx.x);
+  const Column column = column_at(a, oc);
+  const WeightRange range = range_of<kPackThreads>(column);
+  const Scale scale = scale_of(range.most, 0);
+  unsigned char* const packed = static_cast<unsigned char*>(a.packed);
+  unsigned short* const halves = reinterpret_cast<unsigned short*>(packed);
+  float* const plain = reinterpret_cast<float*>(packed + places.plain);
+  for (int tap = 0; tap < I::kTaps; ++tap) {
+    const float exact = column.at(ic, tap);
+    const float value = exact * scale.scale;
+    const uint32 hi = half_pair(value, value);
+    const float rest = (value - low_half(hi)) * kLift;
+    halves[pack_place(I::kTaps, 0, tap, ic, oc)] = static_cast<unsigned short>(hi);
+    if (I::kSplits) {
+      halves[pack_place(I::kTaps, 1, tap, ic, oc)] = static_cast<unsigned short>(half_pair(rest, rest));
+    }
+    if (ic < a.geometry.in_channels) plain[(ic * I::kTaps + tap) * kMostChannels + oc] = exact;
+  }
+  const bool unfit = oc == 0 && unbalanced<kBits>(column_at(a, static_cast<int>(threadIdx.x)));
+  if (threadIdx.x == 0) {
+    constexpr uint32 kRange = static_cast<uint32>(I::kSplits ? kBits : kBits - 1) << 23;
+    const bool serves = range.most < 0x7F800000u && (range.most < kRange || range.least >= range.most - kRange);
+    reinterpret_cast<float*>(packed + places.inverse)[oc] = scale.inverse;
+    reinterpret_cast<float*>(packed + places.flag)[oc] = serves && !unfit ? 0.0f : 1.0f;
+  }
+}
+
+}  // namespace ct1d::wgmma_shared
