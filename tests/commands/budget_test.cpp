@@ -26,6 +26,14 @@ TEST(RunBudget, BaselinesAndRunOffsOfAllPairsLeftAreSetAside) {
   EXPECT_EQ(two.search_seconds(1, 1), 44);  // 100 - 6 - 40 - 2 - 6 - 2
 }
 
+TEST(RunBudget, BaselinesMayTakeAThirdOfAPairsEvenShare) {
+  RunBudget budget(120, 4, 1);
+  EXPECT_EQ(budget.baseline_seconds(2, 2), 10);  // 120 / 2 / 3 / 2
+  budget.searched(108);
+  EXPECT_EQ(budget.baseline_seconds(2, 2), 2) << "at least";
+  EXPECT_EQ(RunBudget(std::nullopt, 4, 1).baseline_seconds(2, 2), std::nullopt);
+}
+
 TEST(RunBudget, MoreGoesWhereMoreIsToGain) {
   RunBudget budget(100, 0, 1);
   EXPECT_EQ(budget.search_seconds(2, 3), 50);  // as far as is known the other one has as much room

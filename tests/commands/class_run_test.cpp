@@ -65,7 +65,8 @@ class ScriptedWorker : public Worker {
     return evaluation;
   }
 
-  std::vector<BaselineRecord> baseline(const std::string&, const CudnnOptions&, const MeasureOptions&) override {
+  std::vector<BaselineRecord> baseline(const std::string&, const CudnnOptions&, const MeasureOptions&,
+                                       std::optional<double>) override {
     return {};
   }
 

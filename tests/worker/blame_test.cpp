@@ -149,7 +149,7 @@ TEST_F(Blame, ARunOffOfNothingButCulpritsNamesThemAll) {
 }
 
 TEST_F(Blame, ARouteOfALibraryThatCostsAWorkerCostsNoOtherRoute) {
-  const auto records = worker().baseline("a dies b dies_once c stopped", {}, {});
+  const auto records = worker().baseline("a dies b dies_once c stopped", {}, {}, {});
   std::vector<std::string> found;
   for (const BaselineRecord& record : records) found.push_back(record.route + ": " + record.status);
   EXPECT_THAT(found,
@@ -160,7 +160,7 @@ TEST_F(Blame, ARouteOfALibraryThatCostsAWorkerCostsNoOtherRoute) {
 }
 
 TEST_F(Blame, ARouteThatHangsIsWaitedForLessTheSecondTimeOnceAnotherCameToItsEnd) {
-  worker().baseline("hangs a b hangs", {}, {});
+  worker().baseline("hangs a b hangs", {}, {}, {});
   EXPECT_EQ(TemporaryFolder::content_of(folder_.path() / "limits"), "0: 60 s\n0: 60 s\n1: 60 s\n3: 20 s\n4: 60 s\n");
 }
 

@@ -33,6 +33,12 @@ void RunBudget::ran_off(double seconds) {
   run_off_ = run_offs_ / static_cast<double>(++ran_);
 }
 
+std::optional<double> RunBudget::baseline_seconds(std::size_t pairs_left, std::size_t baselines) const {
+  if (!seconds_) return std::nullopt;
+  const double share = (*seconds_ - spent_) / static_cast<double>(pairs_left) / 3;
+  return std::max(2.0, share / static_cast<double>(std::max<std::size_t>(1, baselines)));
+}
+
 bool RunBudget::has_room_for_a_pair() const {
   if (!seconds_ || measured_ == 0) return true;
   return *seconds_ - spent_ >= baselines_ / static_cast<double>(measured_) + run_off_;

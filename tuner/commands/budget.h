@@ -28,6 +28,10 @@ class RunBudget {
   void measured_baselines(double seconds);
   void ran_off(double seconds);
 
+  /// What each of so many baselines of the next pair may take: a third of the pair's even share together, 2 s at least;
+  /// none: no limit.
+  std::optional<double> baseline_seconds(std::size_t pairs_left, std::size_t baselines) const;
+
   /// Whether a pair's baselines and run-off would still fit. The first pair is always begun.
   bool has_room_for_a_pair() const;
   /// What the search of the pair whose baselines were just measured may take; none: no limit.

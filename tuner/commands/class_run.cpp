@@ -24,11 +24,12 @@ std::string library_key(const ClassTask& task, const std::string& name) {
                       baseline_sources());
 }
 
-std::vector<BaselineRecord> routes_of(ClassTask& task, const std::string& name) {
+std::vector<BaselineRecord> routes_of(ClassTask& task, const std::string& name, std::optional<double> seconds) {
   const std::string key = library_key(task, name);
   if (auto known = task.records.baseline(name, key)) return std::move(*known);
   if (task.stopped() || !task.load()) return {};
-  auto routes = task.session.target.worker->baseline(name, task.session.config.cudnn, search_options(task.measure));
+  auto routes =
+      task.session.target.worker->baseline(name, task.session.config.cudnn, search_options(task.measure), seconds);
   if (!task.stopped()) task.records.keep_baseline(name, key, routes);
   return routes;
 }
@@ -46,10 +47,11 @@ BaselineRecord* best_route(std::vector<BaselineRecord>& routes, const std::strin
   return best;
 }
 
-void measure_baselines(ClassTask& task) {
+void measure_baselines(ClassTask& task, std::size_t pairs_left) {
+  const auto seconds = task.session.budget.baseline_seconds(pairs_left, task.session.config.baselines.size());
   for (const std::string& name : task.session.config.baselines) {
     if (!task.stopped()) task.session.progress.note(fmt::format("{}: baseline {}", task.label(), name));
-    auto routes = routes_of(task, name);
+    auto routes = routes_of(task, name, seconds);
     if (BaselineRecord* best = best_route(routes, task.objective())) best->best_of_its_name = true;
     for (BaselineRecord& route : routes) {
       if (route.time) task.note_clock(*route.time);
@@ -194,7 +196,7 @@ void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allow
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   search.start(allowance.evaluations);
-  const double measuring = timed([&] { measure_baselines(task); });
+  const double measuring = timed([&] { measure_baselines(task, allowance.pairs_left); });
   if (!task.stopped()) budget.measured_baselines(measuring);
   const double room = room_to_gain(task.result, task.context.problem, task.context.accuracy, task.context.device);
   search.run(budget.search_seconds(allowance.pairs_left, room));

@@ -73,7 +73,7 @@ class WorkerHandle : public Worker {
   }
 
   std::vector<BaselineRecord> baseline(const std::string& name, const CudnnOptions& options,
-                                       const MeasureOptions& measure) override {
+                                       const MeasureOptions& measure, std::optional<double> seconds) override {
     Json message{{"op", "baseline"},
                  {"name", name},
                  {"workspace_mib", options.workspace_mib},
@@ -84,6 +84,7 @@ class WorkerHandle : public Worker {
     next.name = name;
     int done = 0;  // routes that have their records or are blamed
     using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
     std::optional<Clock::time_point> began;  // the route at work
     std::optional<double> slowest;           // seconds of one that came to its end
     const auto take = [&](const Json& part) {
@@ -93,6 +94,8 @@ class WorkerHandle : public Worker {
     for (std::optional<int> suspect;;) {
       message["skip"] = done;
       message["first_seconds"] = suspect == done ? second_vendor_limit(slowest) : kVendorSeconds;
+      if (seconds)
+        message["seconds"] = std::max(0.0, *seconds - std::chrono::duration<double>(Clock::now() - start).count());
       began.reset();
       message["measure"] = msg::from(options_after(measure, records));
       Json reply;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "tuner/worker/limits.h"
@@ -12,6 +13,9 @@ namespace tuner {
 namespace {
 
 namespace msg = messages;
+
+/// Tried however little time there is: at least the first choice of each way that a library has to the result.
+constexpr std::size_t kLeastRoutes = 6;
 
 /// What is known of a route before it runs.
 BaselineRecord record_of(const std::string& name, const BaselineRoute& route) {
@@ -74,6 +78,12 @@ Expected<std::vector<BaselineRoute>> routes_of(Workbench& bench, const std::opti
 Json answer_baseline(Workbench& bench, const std::optional<CompiledUnit>& kernels, const Json& request) {
   const auto name = request.at("name").get<std::string>();
   const BaselineOptions offer = baseline_options(request);
+  const auto start = std::chrono::steady_clock::now();
+  const auto time_is_up = [&] {
+    return request.contains("seconds") &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >
+               request["seconds"].get<double>();
+  };
   auto routes = routes_of(bench, kernels, name, offer);
   if (!routes) return {{"failure", msg::from(bench.note(routes.failure()))}};
   // A library has hundreds of routes: those certain to be slower than the best so far are cut as variants are.
@@ -83,6 +93,12 @@ Json answer_baseline(Workbench& bench, const std::optional<CompiledUnit>& kernel
   for (std::size_t i = skip; i < routes->size(); ++i) {
     BaselineRoute& route = (*routes)[i];
     BaselineRecord record = record_of(name, route);
+    if (i >= kLeastRoutes && time_is_up()) {
+      record.status = to_string(Outcome::rejected);
+      record.reason = "not tried: the budget leaves baselines no more seconds";
+      done.push_back(msg::from(record));
+      continue;
+    }
     bench.send({{"alive", true}, {"routes", i}, {"records", std::move(done)}, {"next", msg::from(record)}});
     done = Json::array();
     bool repeatable = true;

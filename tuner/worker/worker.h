@@ -84,9 +84,10 @@ class Worker {
   /// what fails alone is blamed with `crashed` or `timed_out`; what does not keeps its evaluation, and its reason says
   /// what came first.
   virtual Evaluation evaluate(const Variant& variant, const CompiledUnit& unit, const MeasureOptions* measure) = 0;
-  /// Verifies and times every route of a baseline.
+  /// Verifies and times every route of a baseline; where `seconds` are given those that it gets to within them, each
+  /// direction's first choices first, and the others are recorded as not tried.
   virtual std::vector<BaselineRecord> baseline(const std::string& name, const CudnnOptions& options,
-                                               const MeasureOptions& measure) = 0;
+                                               const MeasureOptions& measure, std::optional<double> seconds) = 0;
   /// Times finalists and the named baselines' best routes in interleaved rounds, once for each of `regimes`. Where a
   /// worker is lost, each is run alone under as many launches: one that costs a worker again has its failure in its
   /// entry, and the rest is timed without it. A failure in place of it all where nobody can be blamed.
