@@ -114,4 +114,4 @@ while True:
         entry = {"times": [time_record for _ in request["measures"]]}
         send({"entries": [entry for _ in families],
               "conditions": {"power_limit_w": len(families), "mig": "", "other_processes": 0, "throttling": [],
-                             "not_available": ""}})
+                             "not_available": "", "copy": []}})
