@@ -10,7 +10,7 @@ namespace {
 
 using namespace problems_test;
 
-constexpr int kProblems = 1700;  // of a family and class
+constexpr int kProblems = 950;  // of a family and class
 
 class ProblemsGpu : public testing::GpuTest, public ::testing::WithParamInterface<FamilyAndClass> {};
 
