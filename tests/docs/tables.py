@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "docs/PERFORMANCE.md"]
 BLOCK = re.compile(r"(?P<begin><!-- (?P<name>[\w-]+): from (?P<result>\S+) -->\n).*?(?P<end><!-- end -->\n)", re.DOTALL)
-LEAST_BLOCKS = {"README.md": 4, "docs/PERFORMANCE.md": 3}  # a document that lost its markers proves nothing
+LEAST_BLOCKS = {"README.md": 3, "docs/PERFORMANCE.md": 3}  # a document that lost its markers proves nothing
 VARIANTS_SHOWN = 8
 ROUTES_SHOWN = 3
 
@@ -103,28 +103,6 @@ def summary_table(result):
     return table(header, rows) + f"\nMeasured {conditions(result)}.\n"
 
 
-def verdict(record):
-    """Who is faster in a class, in words, and whether the interval says so."""
-    ours = timed(record["variants"])
-    rivals = timed([b for b in record["baselines"] if b.get("best_of_its_name")])
-    if not ours or not rivals:
-        return f"{record['class']}: nothing to compare"
-    rival = rivals[0]
-    ratio = next((r for r in record["ratios"] if r["baseline"] == rival["name"]), None)
-    if ratio is None or ratio["low"] is None or ratio["high"] is None:
-        return f"{record['class']}: not compared with {rival['name']} in interleaved rounds"
-    name = f"{rival['name']} ({rival['route']})"
-    if ratio["low"] > 1:
-        return f"{record['class']}: ours ({ours[0]['family']}) is {100 * (ratio['ratio'] - 1):.1f} % faster than the best vendor route, {name}"
-    if ratio["high"] < 1:
-        return f"{record['class']}: **we lose**: {name} takes {100 * ratio['ratio']:.1f} % of our time"
-    return f"{record['class']}: cannot be told from the best vendor route, {name}"
-
-
-def verdicts(result):
-    return "".join(f"- {verdict(record)}.\n" for _, record in classes_of(result))
-
-
 def variants_table(result):
     """The fastest variants of each class, run-off times where they took part in one."""
     rows = []
@@ -167,7 +145,7 @@ def counts_table(result):
     return table(["class", "valid configurations", "tried", "outcomes", "refused unbuilt", "vendor routes recorded"], rows)
 
 
-BLOCKS = {"summary": summary_table, "verdicts": verdicts, "variants": variants_table, "routes": routes_table, "counts": counts_table}
+BLOCKS = {"summary": summary_table, "variants": variants_table, "routes": routes_table, "counts": counts_table}
 
 
 def shown(details):
