@@ -24,6 +24,21 @@ TEST(PtxasReport, TakesTheLargestOverTheKernels) {
   EXPECT_EQ(report.barriers, 2);
 }
 
+TEST(PtxasReport, CountsSpillsOfTheNamedKernelsAlone) {
+  const char* const log =
+      "ptxas info    : Compiling entry function 'pack' for 'sm_90a'\n"
+      "    8 bytes stack frame, 8 bytes spill stores, 16 bytes spill loads\n"
+      "ptxas info    : Used 72 registers\n"
+      "ptxas info    : Compiling entry function 'run' for 'sm_90a'\n"
+      "    0 bytes stack frame, 4 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 247 registers\n";
+  EXPECT_EQ(parse_ptxas_report(log).spill_bytes, 24);
+  EXPECT_EQ(parse_ptxas_report(log, {"run"}).spill_bytes, 4);
+  EXPECT_EQ(parse_ptxas_report(log, {"run", "pack"}).spill_bytes, 24);
+  EXPECT_EQ(parse_ptxas_report(log, {"ru"}).spill_bytes, 0);
+  EXPECT_EQ(parse_ptxas_report(log, {"run"}).registers, 247);
+}
+
 TEST(PtxasReport, CountsSpillsOfFunctionsThatWereNotInlined) {
   const PtxasReport report = parse_ptxas_report(
       "unit.cu(3): warning #177-D: variable \"x\" was declared but never referenced\n\n"

@@ -204,9 +204,13 @@ void ClassSearch::note_compile_facts(VariantRecord& record, const Program& progr
       record.reason = "no block fits an SM: " + occupancy.limited_by;
     }
   }
-  // Products in flight cannot wait for registers to come back from memory: such a variant is never worth GPU time.
+  // Products in flight cannot wait for registers to come back from memory: such a variant is never worth GPU time. What
+  // packs weights once may spill.
+  std::vector<std::string> run_symbols;
+  for (const Launch& launch : program.run)
+    if (const std::string* symbol = unit.symbol(launch.kernel)) run_symbols.push_back(*symbol);
   const bool spills_allowed = program.work.tensor_fp16 + program.work.tensor_tf32 == 0;
-  if (const auto objection = objection_to(parse_ptxas_report(unit.log), spills_allowed)) {
+  if (const auto objection = objection_to(parse_ptxas_report(unit.log, run_symbols), spills_allowed)) {
     record.outcome = Outcome::rejected;
     record.reason = *objection;
   }

@@ -35,9 +35,10 @@ std::string_view matrix_remark_in(std::string_view line) {
 
 }  // namespace
 
-PtxasReport parse_ptxas_report(std::string_view log) {
+PtxasReport parse_ptxas_report(std::string_view log, const std::vector<std::string>& spills_of) {
   PtxasReport report;
   int spills = 0;  // of the entry function being read
+  bool counts = true;
   while (!log.empty()) {
     const std::size_t end = log.find('\n');
     const std::string_view line = log.substr(0, end);
@@ -46,9 +47,12 @@ PtxasReport parse_ptxas_report(std::string_view log) {
     if (has(line, "Compiling entry function")) {
       ++report.kernels;
       spills = 0;
+      counts = spills_of.empty() || std::any_of(spills_of.begin(), spills_of.end(), [line](const std::string& symbol) {
+                 return has(line, "'" + symbol + "'");
+               });
     } else if (has(line, "bytes spill stores")) {
       spills += number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
-      report.spill_bytes = std::max(report.spill_bytes, spills);
+      if (counts) report.spill_bytes = std::max(report.spill_bytes, spills);
     } else if (has(line, "Used ") && has(line, " registers")) {
       report.registers = std::max(report.registers, number_before(line, " registers"));
       report.static_shared_bytes = std::max(report.static_shared_bytes, number_before(line, " bytes smem"));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tuner {
 
@@ -20,7 +21,8 @@ struct PtxasReport {
   std::string matrix_remark;
 };
 
-PtxasReport parse_ptxas_report(std::string_view log);
+/// `spills_of`: symbols of the entry functions whose spills count; empty: all.
+PtxasReport parse_ptxas_report(std::string_view log, const std::vector<std::string>& spills_of = {});
 
 /// Why a variant is not worth running, by its report: what was said about its matrix instructions (serialised, waits
 /// put between them, setmaxnreg ignored) and, unless `spills_allowed`, spills.
