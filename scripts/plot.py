@@ -31,12 +31,10 @@ def winner(entry):
     return (named or sorted(right, key=lambda v: v["time_ms"]["median"]) or [None])[0]
 
 
-def bars_of(entry):
-    """Rows of one class: (label, ms, low, high, whose)."""
-    ours = winner(entry)
-    regimes = list(times_of(ours)) if ours else []
-    for regime in regimes:
-        rows = [(f"{ours['family']} (ours)", times_of(ours)[regime], "ours")]
+def bars_of(entry, ours):
+    """By regime that ours was timed in: rows of (label, time, whose)."""
+    for regime, time in times_of(ours).items():
+        rows = [(f"{ours['family']} (ours)", time, "ours")]
         for route in entry["baselines"]:
             if route.get("best_of_its_name") and regime in times_of(route):
                 rows.append((VENDORS.get(route["name"], route["name"]), times_of(route)[regime], "vendor"))
@@ -47,7 +45,7 @@ def plot_one(axes, problem):
     y, ticks, labels, floors = 0.0, [], [], {}
     for entry in problem["classes"]:
         ours = winner(entry)
-        for regime, rows in bars_of(entry):
+        for regime, rows in bars_of(entry, ours) if ours else ():
             top = y
             for label, time, whose in rows:
                 middle = time["median"]

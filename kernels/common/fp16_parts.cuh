@@ -1,4 +1,6 @@
-// fp32 as fp16 parts: scales by powers of two, and whether packed weights have a range that their scales serve.
+// fp32 as fp16 parts: scales by powers of two, and whether packed weights have a range that their scales serve. A
+// Column has `channels`, `taps` and at(channel, tap): one column of the weights, 0 where there is no channel, column or
+// tap.
 #pragma once
 
 #include "kernels/common/element.cuh"
@@ -19,25 +21,13 @@ __device__ __forceinline__ Scale scale_of(uint32 max_bits, int headroom) {
   return {float_of_bits(static_cast<uint32>(scale) << 23), float_of_bits(static_cast<uint32>(254 - scale) << 23)};
 }
 
-/// One column of w; 0 where there is no channel, column or tap.
-struct Column {
-  const float* w;
-  int64 channels;
-  int64 taps;
-  int64 row;  // from one channel to the next
-  bool exists;
-  __device__ __forceinline__ float at(int64 ic, int64 tap) const {
-    return exists && ic < channels && tap < taps ? w[ic * row + tap] : 0.0f;
-  }
-};
-
 /// Bits of a column's largest magnitude, and the least of what 16 channels of a tap have for theirs, less one, so that
 /// zeros count as the largest of all: some outputs have one tap alone. All threads of the block.
 struct WeightRange {
   uint32 most;
   uint32 least;
 };
-template <int Threads>
+template <int Threads, class Column>
 __device__ __forceinline__ WeightRange range_of(const Column& column) {
   // Dynamic, so that the unit has no static shared memory to be added to what `kernel` asks for.
   extern __shared__ __align__(16) unsigned char pack_memory[];
@@ -77,7 +67,7 @@ __device__ __forceinline__ WeightRange range_of(const Column& column) {
 /// Whether some channel's weights are, in every column of a panel, more than 2^Bits below the column's largest, too far
 /// for fp16 parts: what x has more of there would then be multiplied with too few bits. All threads of the block, a
 /// column each.
-template <int Bits>
+template <int Bits, class Column>
 __device__ __forceinline__ bool unbalanced(const Column& column) {
   const auto largest = [&](int64 ic) {
     uint32 most = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/element.cuh"
+#include "kernels/common/fp16_parts.cuh"
 #include "kernels/common/placed.cuh"
 #include "kernels/common/warp_matrix.cuh"
 #include "kernels/mma/layout.h"
@@ -43,18 +44,6 @@ struct Instance {
   static_assert(kScales || !kSplits, "only fp32 operands are split");
   static_assert(STAGES >= 2, "stages must be 2 or more");
 };
-
-/// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign) below 2^15, and its
-/// inverse; both are normal numbers.
-struct Scale {
-  float scale;
-  float inverse;
-};
-__device__ __forceinline__ Scale scale_of(uint32 max_bits) {
-  int scale = 268 - static_cast<int>(max_bits >> 23);
-  scale = scale > 253 ? 253 : scale;
-  return {float_of_bits(static_cast<uint32>(scale) << 23), float_of_bits(static_cast<uint32>(254 - scale) << 23)};
-}
 
 /// Whether fp16 parts at this scale serve values whose largest magnitude has bits `most` and whose least, zeros aside,
 /// has `least_less_one` + 1: no infinity or NaN, no sum that could overflow on the way, nothing too far below the

@@ -135,7 +135,7 @@ __device__ __forceinline__ void take(Fragment<I>& f, const typename I::Element* 
     most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, 1));
     most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, 2));
     const uint32 bits = bits_of_float(most) & 0x7FFFFFFFu;
-    const Scale scale = scale_of(bits);
+    const Scale scale = scale_of(bits, 0);
     f.inverse = scale.inverse;
     f.bad = !serves<I>(bits, least, scale.scale);
 #pragma unroll

@@ -121,7 +121,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a, const Pla
     most = bits > most ? bits : most;
   }
   most = largest_of(most, memory);
-  const Scale scale = I::kScales ? scale_of(most) : Scale{1.0f, 1.0f};
+  const Scale scale = I::kScales ? scale_of(most, 0) : Scale{1.0f, 1.0f};
   const int64 terms = p.steps * I::kTaps * kTerms;
   for (int64 i = threadIdx.x; i < terms; i += kPackThreads) {
     const int64 step = i / (I::kTaps * kTerms);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/element.cuh"
+#include "kernels/common/fp16_parts.cuh"
 #include "kernels/common/matrix.cuh"
 #include "kernels/common/placed.cuh"
 #include "kernels/common/warpgroup.cuh"
@@ -183,17 +184,9 @@ __device__ __forceinline__ uint32 operand_pair(float low, float high) {
 /// Bits of magnitudes with 2^-11 added, so that an exponent counts for the half that the largest is rounded to.
 __device__ __forceinline__ uint32 rounded_up(uint32 bits) { return bits + 0x1000u; }
 
-/// Power of two that takes magnitudes of at most `max_bits` (the bits of a float without its sign), as halves, below
-/// 2^(16 - headroom), and its inverse; both are normal numbers.
-struct Scale {
-  float scale;
-  float inverse;
-};
-__device__ __forceinline__ Scale scale_of(uint32 max_bits, int headroom) {
-  const int exponent = static_cast<int>(rounded_up(max_bits) >> 23);
-  int scale = 269 - headroom - exponent;
-  scale = scale > 253 ? 253 : scale;
-  return {float_of_bits(static_cast<uint32>(scale) << 23), float_of_bits(static_cast<uint32>(254 - scale) << 23)};
+/// The scale that takes magnitudes of at most `max_bits`, as halves, below 2^(16 - headroom).
+__device__ __forceinline__ Scale scale_of_halves(uint32 max_bits, int headroom) {
+  return scale_of(rounded_up(max_bits), headroom - 1);
 }
 
 }  // namespace ct1d::wgmma

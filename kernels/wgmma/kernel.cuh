@@ -116,7 +116,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         Values<I> x;
         take<I>(x, slot_raw, full, empty, slot.round & 1);
         const Range range = find_range<I>(x);
-        const Scale found = scale_of(range.most, I::kHeadroom);
+        const Scale found = scale_of_halves(range.most, I::kHeadroom);
         if constexpr (I::kPromotes) {
           scale = found;
         } else {

@@ -1,6 +1,7 @@
 // wgmma: weights as the products read them. Once per weights, a block a column of a panel.
 #pragma once
 
+#include "kernels/common/fp16_parts.cuh"
 #include "kernels/common/placed.cuh"
 #include "kernels/wgmma/instance.cuh"
 
@@ -37,77 +38,6 @@ __device__ __forceinline__ Column<typename I::Element> column_at(const PrepareAr
   return {w, g, g.in_per_group(), offsets_of(g).count, row, phase, column < p.columns};
 }
 
-/// Bits of a column's largest magnitude, and the least of what 16 channels of a tap have for theirs, less one, so that
-/// zeros count as the largest of all: some outputs have one tap alone. All threads of the block.
-struct WeightRange {
-  uint32 most;
-  uint32 least;
-};
-template <class I>
-__device__ __forceinline__ WeightRange range_of(const Column<typename I::Element>& column, int64 steps_channels) {
-  // Dynamic, so that the unit has no static shared memory to be added to what `kernel` asks for.
-  extern __shared__ __align__(16) unsigned char pack_memory[];
-  uint32* const warp_most = reinterpret_cast<uint32*>(pack_memory);
-  uint32* const warp_least = warp_most + kPackThreads / 32;
-  const int thread = static_cast<int>(threadIdx.x);
-  WeightRange range{0, 0xFFFFFFFFu};
-  for (int64 first = 0; first < steps_channels; first += kPackThreads) {
-    for (int64 tap = 0; tap < column.taps; ++tap) {
-      uint32 of_step = bits_of_float(column.at(first + thread, tap)) & 0x7FFFFFFFu;
-      for (int i = 1; i < kStepChannels; i *= 2) {
-        const uint32 other = __shfl_xor_sync(0xFFFFFFFFu, of_step, i);
-        of_step = other > of_step ? other : of_step;
-      }
-      range.most = of_step > range.most ? of_step : range.most;
-      range.least = of_step - 1 < range.least ? of_step - 1 : range.least;
-    }
-  }
-  for (int i = kStepChannels; i < 32; i *= 2) {
-    const uint32 most = __shfl_xor_sync(0xFFFFFFFFu, range.most, i);
-    const uint32 least = __shfl_xor_sync(0xFFFFFFFFu, range.least, i);
-    range.most = most > range.most ? most : range.most;
-    range.least = least < range.least ? least : range.least;
-  }
-  if (thread % 32 == 0) {
-    warp_most[thread / 32] = range.most;
-    warp_least[thread / 32] = range.least;
-  }
-  __syncthreads();
-  for (int i = 0; i < kPackThreads / 32; ++i) {
-    range.most = warp_most[i] > range.most ? warp_most[i] : range.most;
-    range.least = warp_least[i] < range.least ? warp_least[i] : range.least;
-  }
-  return range;
-}
-
-/// Whether some channel's weights are, in every column of the panel, too far below the column's largest for fp16 parts:
-/// what x has more of there would then be multiplied with too few bits. All threads of the block, a column each.
-template <class I>
-__device__ __forceinline__ bool unbalanced(const Column<typename I::Element>& column) {
-  static_assert(I::kColumns <= kPackThreads, "a thread has a column");
-  const auto largest = [&](int64 ic) {
-    uint32 most = 0;
-    for (int64 tap = 0; tap < column.taps; ++tap) {
-      const uint32 bits = bits_of_float(column.at(ic, tap)) & 0x7FFFFFFFu;
-      most = bits > most ? bits : most;
-    }
-    return most;
-  };
-  uint32 most = 0;
-  for (int64 ic = 0; ic < column.channels; ++ic) {
-    const uint32 here = largest(ic);
-    most = here > most ? here : most;
-  }
-  constexpr uint32 kBits = (I::kSplits ? 18u : 29u) << 23;  // two parts, or one, have all of theirs down to there
-  bool some = false;
-  for (int64 ic = 0; ic < column.channels; ++ic) {
-    const uint32 here = largest(ic);
-    const bool good = here + kBits >= most && here > 0;
-    if (__syncthreads_or(good ? 1 : 0) == 0 && __syncthreads_or(here > 0 ? 1 : 0) != 0) some = true;
-  }
-  return some;
-}
-
 template <class I>
 __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const Geometry& g = a.geometry;
@@ -120,8 +50,8 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   WeightRange range{0, 0};
   Scale scale{1.0f, 1.0f};
   if constexpr (!I::kSmall) {
-    range = range_of<I>(column, padded);
-    scale = scale_of(range.most, 0);
+    range = range_of<kPackThreads>(column);
+    scale = scale_of_halves(range.most, 0);
   }
   unsigned char* const packed = static_cast<unsigned char*>(a.packed);
   float* const plain =
@@ -147,8 +77,11 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
       }
     }
   }
-  const bool unfit = !I::kSmall && place == 0 &&
-                     unbalanced<I>(column_at<I>(a, panel, static_cast<int>(threadIdx.x)));  // one block a panel asks
+  static_assert(I::kColumns <= kPackThreads, "a thread has a column");
+  constexpr int kBits = I::kSplits ? 18 : 29;  // two parts, or one, have all of theirs down to there
+  const bool unfit =
+      !I::kSmall && place == 0 &&
+      unbalanced<kBits>(column_at<I>(a, panel, static_cast<int>(threadIdx.x)));  // one block a panel asks
   if (threadIdx.x == 0) {
     constexpr uint32 kRange = (I::kSplits ? 18u : 28u) << 23;  // down to where `serves` goes for x
     const bool serves = range.most < 0x7F800000u && (range.most < kRange || range.least >= range.most - kRange);

@@ -5,6 +5,18 @@
 
 namespace ct1d::wgmma_shared {
 
+/// One column of w; 0 where there is no channel, column or tap.
+struct Column {
+  const float* w;
+  int64 channels;
+  int64 taps;
+  int64 row;  // from one channel to the next
+  bool exists;
+  __device__ __forceinline__ float at(int64 ic, int64 tap) const {
+    return exists && ic < channels && tap < taps ? w[ic * row + tap] : 0.0f;
+  }
+};
+
 __device__ __forceinline__ Column column_at(const PrepareArguments& a, int oc) {
   const Geometry& g = a.geometry;
   return {static_cast<const float*>(a.w) + oc * g.kernel_size, g.in_channels, g.kernel_size,
