@@ -1,8 +1,6 @@
 // Every family keeps the promise of every class that it serves, on a GPU.
 #include "tests/device/gpu.h"
 
-#include <thread>
-
 #include "tests/accuracy/promise.h"
 
 namespace tuner {
@@ -18,12 +16,7 @@ TEST_P(AccuracyGpu, BoundsHoldOnAllDataThatTheyArePromisedFor) {
   ASSERT_NE(family, nullptr);
   const CompiledUnit kernels = compile(verify_unit());
   const DeviceFacts facts = device_->environment().device;
-  CompilerOptions options;
-  options.arch = facts.arch;
-  options.cache = folder_;
-  options.program = TUNER_PROGRAM;
-  options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const auto compiler = make_nvrtc_compiler(options);
+  const auto compiler = gpu_compiler(facts.arch, folder_);
   std::vector<Shape> shapes = large_shapes();
   for (Shape& shape : small_shapes()) shapes.push_back({"small " + shape.name, shape.problem});
   const auto drawn = [](const Problem&) { return 4; };

@@ -1,6 +1,5 @@
 // Every family keeps the promise of every class that it serves, by Host execution.
 #include <algorithm>
-#include <filesystem>
 
 #include "tests/accuracy/promise.h"
 #include "tuner/core/config.h"
@@ -11,14 +10,6 @@ namespace {
 
 using namespace accuracy_test;
 
-std::unique_ptr<Compiler> host_compiler() {
-  CompilerOptions options;
-  options.cache = std::filesystem::path(TUNER_PROGRAM).replace_filename("test-cache") / "accuracy";
-  options.jobs = 2;
-  options.address_sanitizer = false;
-  return make_host_compiler(options);
-}
-
 class HostAccuracy : public testing::TestWithParam<FamilyAndClass> {};
 
 TEST_P(HostAccuracy, BoundsHoldOnAllDataThatTheyArePromisedFor) {
@@ -26,7 +17,7 @@ TEST_P(HostAccuracy, BoundsHoldOnAllDataThatTheyArePromisedFor) {
   const Family* family = find_family(name);
   ASSERT_NE(family, nullptr);
   const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler();
+  const auto compiler = host_compiler("accuracy");
   ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
   const auto shapes = small_shapes();
   // A long sum through a large tile of outputs that do not exist takes a CPU seconds.

@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "tests/accuracy/trials.h"
+#include "tests/families/each.h"
 #include "tuner/core/random.h"
 #include "tuner/family/family.h"
 #include "tuner/jit/jit.h"
 #include "tuner/space/space.h"
 
 namespace tuner::accuracy_test {
+
+using namespace each_family;
 
 struct Subject {
   std::string name;
@@ -84,18 +87,6 @@ inline std::vector<Configuration> configurations_of(const Family& family, const 
   for (int i = 0; i < drawn && space.size() > 0; ++i)
     add(space.at(static_cast<std::size_t>(random.below(space.size()))));
   return all;
-}
-
-using FamilyAndClass = std::tuple<std::string, Accuracy>;
-
-inline std::vector<std::string> family_names() {
-  std::vector<std::string> names;
-  for (const Family* family : families()) names.emplace_back(family->name());
-  return names;
-}
-
-inline std::string name_of(const ::testing::TestParamInfo<FamilyAndClass>& each) {
-  return std::get<0>(each.param) + "_" + std::string(to_string(std::get<1>(each.param)));
 }
 
 /// What a family is asked to hold: on `device`, over `shapes`, in one class.

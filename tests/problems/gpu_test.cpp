@@ -1,8 +1,6 @@
 // The same on a GPU, larger: 20,000 and more in all.
 #include "tests/device/gpu.h"
 
-#include <thread>
-
 #include "tests/problems/trial.h"
 
 namespace tuner {
@@ -20,12 +18,7 @@ TEST_P(ProblemsGpu, DrawnAtRandomAreRight) {
   ASSERT_NE(family, nullptr);
   const CompiledUnit kernels = compile(verify_unit());
   const DeviceFacts facts = device_->environment().device;
-  CompilerOptions options;
-  options.arch = facts.arch;
-  options.cache = folder_;
-  options.program = TUNER_PROGRAM;
-  options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const auto compiler = make_nvrtc_compiler(options);
+  const auto compiler = gpu_compiler(facts.arch, folder_);
   const int right = try_drawn_problems({*family, accuracy, *device_, *compiler, &kernels, facts, 3e7, kProblems, 40});
   if (right == 0) GTEST_SKIP() << name << " serves no problem of this class";
   EXPECT_EQ(right, kProblems);

@@ -1,6 +1,4 @@
 // Every family on problems drawn at random, in every class that it serves, by Host execution: 2,000 and more in all.
-#include <filesystem>
-
 #include "tests/problems/trial.h"
 #include "tuner/core/config.h"
 #include "tuner/device/host_device.h"
@@ -19,11 +17,7 @@ TEST_P(HostProblems, DrawnAtRandomAreRight) {
   const Family* family = find_family(name);
   ASSERT_NE(family, nullptr);
   const auto device = make_host_device({1, 2});
-  CompilerOptions options;
-  options.cache = std::filesystem::path(TUNER_PROGRAM).replace_filename("test-cache") / "problems";
-  options.jobs = 2;
-  options.address_sanitizer = false;
-  const auto compiler = make_host_compiler(options);
+  const auto compiler = host_compiler("problems");
   ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
   const int right =
       try_drawn_problems({*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 3e5, kProblems, 50});

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/families/each.h"
 #include "tests/problems/drawn_problem.h"
 #include "tuner/core/problem_json.h"
 #include "tuner/family/family.h"
@@ -20,16 +21,7 @@
 
 namespace tuner::problems_test {
 
-using FamilyAndClass = std::tuple<std::string, Accuracy>;
-
-inline std::vector<std::string> family_names() {
-  std::vector<std::string> names;
-  for (const Family* family : families()) names.emplace_back(family->name());
-  return names;
-}
-inline std::string name_of(const ::testing::TestParamInfo<FamilyAndClass>& each) {
-  return std::get<0>(each.param) + "_" + std::string(to_string(std::get<1>(each.param)));
-}
+using namespace each_family;
 
 /// Normal values, codes of each element's place (a swapped index shows), all alike (a tap too many or too few shows),
 /// and non-finite ones among normal values, in turn.
