@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kernels/depthwise/layout.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/checks.h"
 #include "tuner/family/typed_family.h"
@@ -142,22 +143,14 @@ TEST(DepthwiseFamily, DefaultsAreListedAndSatisfyTheConstraintsOnEveryProblemCla
         EXPECT_FALSE(family.refuses(context));
         for (const Configuration& c : {family.default_configuration(context), family.general_configuration(context)}) {
           EXPECT_THAT(broken(family, context, c), ElementsAre()) << profile << ' ' << summary(problem);
-          for (std::size_t i = 0; i < c.size(); ++i) {
-            const Tunable tunable = family.tunables()[i];
-            EXPECT_EQ(tunable.name, c[i].first);
-            EXPECT_THAT(tunable.values, Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-          }
+          expect_listed(family, c, problem);
         }
       }
 }
 
 TEST(DepthwiseFamily, OneInstanceServesEveryProblem) {
   const Family& family = *find_family("depthwise");
-  std::set<std::vector<std::string>> kernels;
-  for (const Problem& problem : kServed) {
-    const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
-    kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
-  }
+  const auto kernels = general_kernels(family, kServed);
   EXPECT_THAT(
       kernels,
       ElementsAre(ElementsAre("ct1d::depthwise::kernel<128, 1, 1, 4, 1, 1, 1, 2, 0, 0, 0, 4, 0, 0, 0, 0, 0, float>")));

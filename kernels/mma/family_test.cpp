@@ -5,6 +5,7 @@
 #include <set>
 
 #include "kernels/mma/layout.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/checks.h"
 
@@ -100,22 +101,14 @@ TEST(MmaFamily, DefaultsAreListedAndSatisfyTheConstraintsOnEveryProblemClassAndD
         EXPECT_FALSE(family.refuses(context)) << summary(problem);
         for (const Configuration& c : {family.default_configuration(context), family.general_configuration(context)}) {
           EXPECT_THAT(broken(family, context, c), ElementsAre()) << profile << ' ' << summary(problem);
-          for (std::size_t i = 0; i < c.size(); ++i) {
-            const Tunable tunable = family.tunables()[i];
-            EXPECT_EQ(tunable.name, c[i].first);
-            EXPECT_THAT(tunable.values, Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-          }
+          expect_listed(family, c, problem);
         }
       }
 }
 
 TEST(MmaFamily, OneInstanceServesEveryProblem) {
   const Family& family = *find_family("mma");
-  std::set<std::vector<std::string>> kernels;
-  for (const Problem& problem : kServed) {
-    const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
-    kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
-  }
+  const auto kernels = general_kernels(family, kServed);
   EXPECT_THAT(kernels, ElementsAre(ElementsAre("ct1d::mma::kernel<2, 4, 4, 1, 2, 3, 1, 0, 2, float>",
                                                "ct1d::mma::pack<2, 4, 4, 1, 2, 3, 1, 0, 2, float>")));
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/tiled/layout.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/checks.h"
 
@@ -150,21 +151,13 @@ TEST(TiledFamily, DefaultsAreMadeOfTheListedValues) {
   for (const Problem& problem : kOddProblems) {
     const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
     for (const Configuration& c : {family.default_configuration(context), family.general_configuration(context)})
-      for (std::size_t i = 0; i < c.size(); ++i) {
-        const Tunable tunable = family.tunables()[i];
-        EXPECT_EQ(tunable.name, c[i].first);
-        EXPECT_THAT(tunable.values, testing::Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-      }
+      expect_listed(family, c, problem);
   }
 }
 
 TEST(TiledFamily, OneInstanceServesEveryProblem) {
   const Family& family = *find_family("tiled");
-  std::set<std::vector<std::string>> kernels;
-  for (const Problem& problem : kOddProblems) {
-    const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
-    kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
-  }
+  const auto kernels = general_kernels(family, kOddProblems);
   EXPECT_THAT(kernels,
               ElementsAre(ElementsAre("ct1d::tiled::kernel<128, 16, 4, 32, 4, 1, 16, 2, 1, 0, 0, 1, 0, 0, float>")));
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kernels/wgmma/layout.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/typed_family.h"
 
@@ -212,11 +213,7 @@ TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
         for (const Configuration& c :
              {wgmma().default_configuration(context), wgmma().general_configuration(context)}) {
           EXPECT_THAT(broken(context, c), ElementsAre()) << profile << ' ' << summary(problem) << ' ' << to_string(c);
-          for (std::size_t i = 0; i < c.size(); ++i) {
-            const Tunable tunable = wgmma().tunables()[i];
-            EXPECT_EQ(tunable.name, c[i].first);
-            EXPECT_THAT(tunable.values, Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-          }
+          expect_listed(wgmma(), c, problem);
         }
       }
 }

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "kernels/wgmma_shared/layout.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/typed_family.h"
 
@@ -141,11 +142,7 @@ TEST(WgmmaSharedFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
         for (const Configuration& c :
              {shared().default_configuration(context), shared().general_configuration(context)}) {
           EXPECT_THAT(broken(context, c), ElementsAre()) << profile << ' ' << summary(problem) << ' ' << to_string(c);
-          for (std::size_t i = 0; i < c.size(); ++i) {
-            const Tunable tunable = shared().tunables()[i];
-            EXPECT_EQ(tunable.name, c[i].first);
-            EXPECT_THAT(tunable.values, Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-          }
+          expect_listed(shared(), c, problem);
         }
       }
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/winograd/layout.h"
 #include "kernels/winograd/transform.h"
+#include "tests/families/expectations.h"
 #include "tuner/core/config.h"
 #include "tuner/family/checks.h"
 
@@ -380,21 +381,13 @@ TEST(WinogradFamily, DefaultsAreMadeOfTheListedValues) {
   for (const Problem& problem : kProblems) {
     const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
     for (const Configuration& c : {family.default_configuration(context), family.general_configuration(context)})
-      for (std::size_t i = 0; i < c.size(); ++i) {
-        const Tunable tunable = family.tunables()[i];
-        EXPECT_EQ(tunable.name, c[i].first);
-        EXPECT_THAT(tunable.values, testing::Contains(c[i].second)) << tunable.name << ", " << summary(problem);
-      }
+      expect_listed(family, c, problem);
   }
 }
 
 TEST(WinogradFamily, OneInstanceServesEveryProblem) {
   const Family& family = *find_family("winograd");
-  std::set<std::vector<std::string>> kernels;
-  for (const Problem& problem : kProblems) {
-    const BuildContext context{problem, Accuracy::fp32, read_profile("h200")};
-    kernels.insert(family.build(context, family.general_configuration(context)).unit.kernels);
-  }
+  const auto kernels = general_kernels(family, kProblems);
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels.begin()->front(), "ct1d::winograd::kernel<48, 16, 8, 4, 32, 4, 2, 1, 4, 2, 2, 2, float>");
 }
