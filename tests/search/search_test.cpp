@@ -17,7 +17,7 @@ SearchSpace space_of(std::size_t size, std::vector<std::size_t> first = {}) {
           [](std::size_t index) {
             return Variant{"direct", {{"T", static_cast<std::int64_t>(index)}}};
           },
-          std::move(first)};
+          std::move(first), [](std::size_t) { return std::vector<std::size_t>(); }};
 }
 
 std::vector<std::size_t> indices(const std::vector<Proposal>& proposals) {
@@ -80,7 +80,11 @@ TEST_P(EveryStrategy, RepeatsItselfBySeed) {
   EXPECT_EQ(all_of(*make(space_of(500), 42), 7), all_of(*make(space_of(500), 42), 11));
 }
 
-TEST_P(EveryStrategy, DoesNotDependOnTheOrderOfOutcomesOrOnAbandonedOnes) {
+class FixedStrategy : public EveryStrategy {};
+INSTANTIATE_TEST_SUITE_P(Search, FixedStrategy, testing::Values("exhaustive", "random"),
+                         [](const auto& name) { return name.param; });
+
+TEST_P(FixedStrategy, DoesNotDependOnOutcomesOrOnAbandonedOnes) {
   const auto forward = make(space_of(60));
   const auto backward = make(space_of(60));
   std::vector<std::size_t> first, second;
@@ -128,6 +132,81 @@ TEST(RandomSearch, TakesNoMemoryForWhatItDidNotDraw) {
   const auto drawn = sorted(indices(strategy->ask(1000)));
   EXPECT_EQ(drawn.size(), 1000u);
   EXPECT_EQ(std::adjacent_find(drawn.begin(), drawn.end()), drawn.end());
+}
+
+/// Four tunables of eight values each, two families of which the second is ten times as slow. The objective has one
+/// valley, at 5 3 6 2.
+constexpr std::size_t kFamilySize = 8 * 8 * 8 * 8;
+double valley(std::size_t index) {
+  double value = 1;
+  for (const std::size_t best : {5, 3, 6, 2}) {
+    value += std::abs(static_cast<double>(index % 8) - static_cast<double>(best));
+    index /= 8;
+  }
+  return index % 2 == 0 ? value : 10 * (value + 20);
+}
+std::vector<std::size_t> grid_neighbours(std::size_t index) {
+  std::vector<std::size_t> list;
+  for (std::size_t weight = 1; weight < kFamilySize; weight *= 8)
+    for (std::size_t value = 0; value < 8; ++value)
+      if (value != index / weight % 8) list.push_back(index - index / weight % 8 * weight + value * weight);
+  return list;
+}
+SearchSpace valleys() {
+  SearchSpace space = space_of(2 * kFamilySize, {0, kFamilySize});
+  space.at = [](std::size_t index) {
+    return Variant{index < kFamilySize ? "fast" : "slow", {{"T", static_cast<std::int64_t>(index)}}};
+  };
+  space.neighbours = grid_neighbours;
+  return space;
+}
+
+TEST(Climb, ReachesTheValleyInATenthOfWhatRandomDrawsNeed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto strategy = make_strategy("auto", valleys(), seed);
+    std::size_t asked = 0;
+    for (bool there = false; !there; ++asked) {
+      ASSERT_LT(asked, kFamilySize / 20) << seed;
+      const Proposal proposal = strategy->ask(1).front();
+      strategy->tell({proposal, Outcome::ok, valley(proposal.index), 0});
+      there = valley(proposal.index) == 1;
+    }
+  }
+}
+
+TEST(Climb, ComesToFamiliesThatCannotWinLast) {
+  const auto strategy = make_strategy("auto", valleys(), 3);
+  std::size_t slow = 0;
+  for (std::size_t i = 0; i < kFamilySize; ++i) {
+    const Proposal proposal = strategy->ask(1).front();
+    strategy->tell({proposal, Outcome::ok, valley(proposal.index), 0});
+    slow += proposal.index >= kFamilySize ? 1 : 0;
+  }
+  EXPECT_EQ(slow, 1u) << "the family's default";
+  EXPECT_EQ(all_of(*strategy, 64).size(), kFamilySize);
+}
+
+TEST(Climb, TakesOutcomesInAnyOrderAndGoesOnWithoutThem) {
+  const auto forward = make_strategy("auto", valleys(), 5);
+  const auto backward = make_strategy("auto", valleys(), 5);
+  for (int round = 0; round < 30; ++round) {
+    const auto a = forward->ask(7);
+    auto b = backward->ask(7);
+    ASSERT_EQ(indices(a), indices(b)) << round;
+    const auto tell = [](Strategy& strategy, const Proposal& p) {
+      if (p.index % 5 == 0)
+        strategy.abandon(p);
+      else if (p.index % 3 == 0)
+        strategy.tell({p, Outcome::compile_failed, std::nullopt, 0});
+      else
+        strategy.tell({p, Outcome::ok, valley(p.index), 0});
+    };
+    for (const Proposal& p : a) tell(*forward, p);
+    std::reverse(b.begin(), b.end());
+    for (const Proposal& p : b) tell(*backward, p);
+  }
+  const auto untold = make_strategy("auto", valleys(), 5);
+  EXPECT_EQ(sorted(all_of(*untold, 100)), counting(2 * kFamilySize));
 }
 
 TEST(Search, KnowsNoOtherName) {

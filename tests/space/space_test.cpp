@@ -115,6 +115,32 @@ TEST(Space, FindsTheIndexOfAConfiguration) {
   EXPECT_EQ(space.find({{"a", std::int64_t{1}}}), std::nullopt);
 }
 
+std::size_t differing(const Configuration& a, const Configuration& b) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] == b[i] ? 0 : 1;
+  return count;
+}
+
+TEST(Space, KnowsTheNeighboursOfAConfiguration) {
+  const std::vector<Tunable> tunables{range("a", 4), Tunable{"block", {Block{32, 8}, Block{16, 16}}, ""},
+                                      range("c", 5)};
+  const auto less = [](const Configuration& c) { return get(c, "a") < get(c, "c"); };
+  SpaceOptions sampling;
+  sampling.max_enumerated = 5;
+  sampling.sample = 12;
+  for (const SpaceOptions& options : {SpaceOptions{}, sampling}) {
+    const Space space(tunables, {rule({"a", "c"}, "less", less)}, options);
+    for (std::size_t i = 0; i < space.size(); ++i) {
+      std::set<std::size_t> expected;
+      for (std::size_t j = 0; j < space.size(); ++j)
+        if (differing(space.at(i), space.at(j)) == 1) expected.insert(j);
+      const auto found = space.neighbours(i);
+      EXPECT_EQ(std::set<std::size_t>(found.begin(), found.end()), expected) << to_string(space.at(i));
+      EXPECT_EQ(found.size(), expected.size());
+    }
+  }
+}
+
 TEST(Space, NamesAConstraintThatReadsAnUnknownTunable) {
   try {
     Space({range("a", 2)}, {rule({"z"}, "z > 1", [](const Configuration&) { return true; })});

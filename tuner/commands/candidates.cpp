@@ -88,6 +88,19 @@ Variant Candidates::at(std::size_t index) const {
   throw std::out_of_range("candidate index");
 }
 
+std::vector<std::size_t> Candidates::neighbours(std::size_t index) const {
+  std::size_t offset = 0;
+  for (const Part& part : parts_) {
+    if (index - offset < part.space.size()) {
+      std::vector<std::size_t> found = part.space.neighbours(index - offset);
+      for (std::size_t& other : found) other += offset;
+      return found;
+    }
+    offset += part.space.size();
+  }
+  throw std::out_of_range("candidate index");
+}
+
 std::vector<std::size_t> Candidates::defaults(const BuildContext& context) const {
   std::vector<std::pair<double, std::size_t>> found;
   std::size_t offset = 0;

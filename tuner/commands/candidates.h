@@ -25,6 +25,8 @@ class Candidates {
 
   std::size_t size() const;
   Variant at(std::size_t index) const;
+  /// Those of its family that differ from it in one tunable.
+  std::vector<std::size_t> neighbours(std::size_t index) const;
   /// Where each family's default configuration stands, where it is listed, the least bounded by the device first:
   /// strategies may begin there.
   std::vector<std::size_t> defaults(const BuildContext& context) const;

@@ -25,7 +25,8 @@ ClassSearch::ClassSearch(ClassTask& task)
 void ClassSearch::start(std::optional<std::int64_t> evaluations) {
   const std::size_t total = candidates_.size();
   const SearchSpace space{total, [this](std::size_t index) { return candidates_.at(index); },
-                          candidates_.defaults(task_.context)};
+                          candidates_.defaults(task_.context),
+                          [this](std::size_t index) { return candidates_.neighbours(index); }};
   least_ = space.first.size();
   strategy_ = make_strategy(task_.session.config.search.strategy, space, task_.session.config.search.seed);
   limit_ = evaluations ? std::min(total, static_cast<std::size_t>(*evaluations)) : total;

@@ -2,59 +2,13 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <unordered_map>
 #include <unordered_set>
 
-#include "tuner/core/random.h"
+#include "tuner/search/climb.h"
+#include "tuner/search/order.h"
 
 namespace tuner {
 namespace {
-
-/// Yields each of 0..size-1 once.
-class Order {
- public:
-  explicit Order(std::size_t size) : size_(size) {}
-  virtual ~Order() = default;
-  virtual std::size_t next() = 0;  // called `size()` times at most
-  std::size_t size() const { return size_; }
-
- private:
-  std::size_t size_;
-};
-
-class Ascending : public Order {
- public:
-  using Order::Order;
-  std::size_t next() override { return next_++; }
-
- private:
-  std::size_t next_ = 0;
-};
-
-/// Fisher-Yates shuffle, drawn as it is asked for: memory grows with what was drawn, not with the space.
-class Shuffled : public Order {
- public:
-  Shuffled(std::size_t size, std::uint64_t seed) : Order(size), random_(seed) {}
-
-  std::size_t next() override {
-    const std::size_t place = drawn_++;
-    const std::size_t other = place + static_cast<std::size_t>(random_.below(size() - place));
-    const std::size_t chosen = at(other);
-    moved_[other] = at(place);
-    moved_.erase(place);
-    return chosen;
-  }
-
- private:
-  std::size_t at(std::size_t place) const {
-    const auto found = moved_.find(place);
-    return found == moved_.end() ? place : found->second;
-  }
-
-  Random random_;
-  std::size_t drawn_ = 0;
-  std::unordered_map<std::size_t, std::size_t> moved_;  // place -> what stands there, where it is not the place itself
-};
 
 /// Proposes `first`, then the others in an order fixed beforehand, at full fidelity. Outcomes do not change what it
 /// proposes, so it learns nothing from them and never waits for one.
@@ -93,15 +47,19 @@ class FixedOrder : public Strategy {
 }  // namespace
 
 std::vector<StrategyInfo> strategies() {
-  return {{"auto", "the families' default configurations, then the rest at random; at present the same as random"},
-          {"exhaustive", "every configuration, in the order of the space, the families' defaults first"},
-          {"random", "every configuration once, in a random order fixed by the seed, the families' defaults first"}};
+  return {
+      {"auto",
+       "the families' defaults, then neighbours of the best ones found (one tunable changed), every third at random "
+       "from families that may still win"},
+      {"exhaustive", "every configuration, in the order of the space, the families' defaults first"},
+      {"random", "every configuration once, in a random order fixed by the seed, the families' defaults first"}};
 }
 
 std::unique_ptr<Strategy> make_strategy(std::string_view name, SearchSpace space, std::uint64_t seed) {
   if (name == "exhaustive")
     return std::make_unique<FixedOrder>(std::move(space.first), std::make_unique<Ascending>(space.size));
-  if (name == "random" || name == "auto")
+  if (name == "auto") return std::make_unique<Climb>(std::move(space), seed);
+  if (name == "random")
     return std::make_unique<FixedOrder>(std::move(space.first), std::make_unique<Shuffled>(space.size, seed));
   return nullptr;
 }

@@ -34,6 +34,7 @@ struct SearchSpace {
   std::size_t size = 0;
   std::function<Variant(std::size_t)> at;
   std::vector<std::size_t> first;  // candidates that every strategy proposes first: the families' defaults, known bests
+  std::function<std::vector<std::size_t>(std::size_t)> neighbours;  // those that differ from one in one tunable
 };
 
 /// Proposes each candidate at most once. `tell` and `abandon` may come in any order, and late.

@@ -77,6 +77,7 @@ Space::Space(std::vector<Tunable> tunables, std::vector<Constraint> constraints,
       sampled_ = true;
       rejections_ = walk.rejections();
       valid_ = sampler.draw(options, rejections_);
+      std::sort(valid_.begin(), valid_.end());
       return;
     }
     walk.forget_rejections();  // pruning leaves few enough to list after all
@@ -84,6 +85,7 @@ Space::Space(std::vector<Tunable> tunables, std::vector<Constraint> constraints,
     valid_.reserve(raw_count_);  // pages that are not written cost nothing; growing would hold two copies
   }
   walk.enumerate(tunables_.size(), valid_);
+  std::sort(valid_.begin(), valid_.end());
   if (valid_.size() < valid_.capacity() / 2) valid_.shrink_to_fit();
   rejections_ = walk.rejections();
 }
@@ -108,9 +110,28 @@ std::optional<std::size_t> Space::find(const Configuration& configuration) const
     if (configuration[axis].first != tunables_[axis].name || value == values.end()) return std::nullopt;
     code = code * values.size() + static_cast<std::uint64_t>(value - values.begin());
   }
-  const auto found = std::find(valid_.begin(), valid_.end(), code);
-  if (found == valid_.end()) return std::nullopt;
+  return index_of(code);
+}
+
+std::optional<std::size_t> Space::index_of(std::uint64_t code) const {
+  const auto found = std::lower_bound(valid_.begin(), valid_.end(), code);
+  if (found == valid_.end() || *found != code) return std::nullopt;
   return static_cast<std::size_t>(found - valid_.begin());
+}
+
+std::vector<std::size_t> Space::neighbours(std::size_t index) const {
+  const std::uint64_t code = valid_.at(index);
+  std::vector<std::size_t> found;
+  std::uint64_t weight = raw_count_;
+  for (const Tunable& tunable : tunables_) {
+    const std::uint64_t count = tunable.values.size();
+    weight /= count;
+    const std::uint64_t own = code / weight % count;
+    for (std::uint64_t value = 0; value < count; ++value)
+      if (value != own)
+        if (const auto other = index_of(code - own * weight + value * weight)) found.push_back(*other);
+  }
+  return found;
 }
 
 }  // namespace tuner

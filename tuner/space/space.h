@@ -55,13 +55,18 @@ class Space {
   Configuration at(std::size_t index) const;
   /// Index of a configuration; nothing if it is not listed.
   std::optional<std::size_t> find(const Configuration& configuration) const;
+  /// Indices of the listed configurations that differ from this one in one tunable: axis by axis, in the order of its
+  /// values.
+  std::vector<std::size_t> neighbours(std::size_t index) const;
   /// Raw combinations refused, by reason (of the first constraint that fails, depth first). Estimates when sampled.
   const std::map<std::string, std::uint64_t>& rejections() const { return rejections_; }
   const std::vector<Tunable>& tunables() const { return tunables_; }
 
  private:
+  std::optional<std::size_t> index_of(std::uint64_t code) const;
+
   std::vector<Tunable> tunables_;
-  std::vector<std::uint64_t> valid_;  // mixed-radix codes, the last tunable's value varying fastest
+  std::vector<std::uint64_t> valid_;  // mixed-radix codes, ascending, the last tunable's value varying fastest
   std::map<std::string, std::uint64_t> rejections_;
   std::uint64_t raw_count_ = 0;
   bool sampled_ = false;
