@@ -199,9 +199,11 @@ void tune_on_device(ClassTask& task, ClassSearch& search, const Allowance& allow
   const double measuring = timed([&] { measure_baselines(task, allowance.pairs_left); });
   if (!task.stopped()) budget.measured_baselines(measuring);
   const double room = room_to_gain(task.result, task.context.problem, task.context.accuracy, task.context.device);
-  search.run(budget.search_seconds(allowance.pairs_left, room));
+  const double searching = timed([&] { search.run(budget.search_seconds(allowance.pairs_left, room)); });
   const double running_off = timed([&] { run_off(task, search); });
   if (!task.stopped()) budget.ran_off(running_off);
+  task.session.progress.note(fmt::format("{}: {:.1f} s of baselines, {:.1f} s of search, {:.1f} s of run-off",
+                                         task.label(), measuring, searching, running_off));
 }
 
 /// A GPU would refuse it; without one it would go by unseen.

@@ -124,8 +124,10 @@ class Finals {
     std::vector<MeasureOptions> options;
     for (const std::string& regime : session_.config.measure.regime)
       options.push_back(measure_options(session_.config.measure, regime));
-    const bool counted = session_.target.environment.energy_counter == "available";
-    if (counted) options.front().energy_windows = session_.config.search.objective == "energy" ? kEnergyWindows : 1;
+    if (session_.target.environment.energy_counter != "available") return options;
+    const std::vector<std::string>& asked = session_.config.measure.regime;
+    const bool loads = std::find(asked.begin(), asked.end(), "sustained") != asked.end();
+    options.front().energy_windows = session_.config.search.objective == "energy" ? kEnergyWindows : loads ? 1 : 0;
     return options;
   }
 
