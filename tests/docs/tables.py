@@ -9,6 +9,7 @@ A block stands between two lines `<!-- NAME: from RESULT -->` and `<!-- end -->`
 import argparse
 import difflib
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -145,7 +146,63 @@ def counts_table(result):
     return table(["class", "valid configurations", "tried", "outcomes", "refused unbuilt", "vendor routes recorded"], rows)
 
 
-BLOCKS = {"summary": summary_table, "variants": variants_table, "routes": routes_table, "counts": counts_table}
+# What an H200 reached (docs/PERFORMANCE.md, "Floors"): bytes a second, and multiply-adds' operations a second by class.
+COPY_RATE = 4.20e12
+RATE = {"fp32": 745e12 / 3, "tf32": 402e12, "fp16": 745e12, "bf16": 745e12}
+FLOOR_COUNTS_FROM = 0.010  # ms
+
+
+def floor_ms(problem, name):
+    """The larger of each byte once and all multiply-adds at the class's rate."""
+    p = problem["problem"]
+    length_out = (p["length"] - 1) * p["stride"] - 2 * p["padding"] + p["dilation"] * (p["kernel_size"] - 1) + p["output_padding"] + 1
+    weights = p["in_channels"] * p["out_channels"] // p["groups"] * p["kernel_size"]
+    elements = p["batch"] * (p["in_channels"] * p["length"] + p["out_channels"] * length_out) + weights
+    flop = 2 * p["batch"] * weights * p["length"]
+    return 1e3 * max(elements * (4 if name.endswith("32") else 2) / COPY_RATE, flop / RATE[name])
+
+
+def best_vendor(record):
+    """The fastest route that stands for a baseline, or None."""
+    standing = [b for b in record["baselines"] if b.get("best_of_its_name") and b.get("time_ms")]
+    return min(standing, key=lambda b: b["time_ms"]["median"], default=None)
+
+
+def mean(ratios):
+    return f"{math.prod(ratios) ** (1 / len(ratios)):.2f}" if ratios else "-"
+
+
+def layers_table(result):
+    """Every layer and class: floor, ours, the best vendor route; the means of each class above."""
+    rows, sums = [], {}
+    for problem, record in classes_of(result):
+        p, name = problem["problem"], record["class"]
+        ours = next(iter(timed(record["variants"])), None)
+        vendor = best_vendor(record)
+        floor = floor_ms(problem, name)
+        shape = (f"B{p['batch']} {p['in_channels']} to {p['out_channels']} K{p['kernel_size']} s{p['stride']}"
+                 + (f" g{p['groups']}" if p["groups"] > 1 else "") + f" L{p['length']}")
+        row = [re.sub(r" \((train|infer)\)$", "", problem["name"]), shape, name, f"{floor:.3g}"]
+        if ours and vendor:
+            ratio = min(r["ratio"] for r in record["ratios"])
+            total = sums.setdefault(name, {"ratio": [], "floor": [], "lost": 0})
+            total["ratio"].append(ratio)
+            total["lost"] += ratio < 0.97
+            if floor > FLOOR_COUNTS_FROM:
+                total["floor"].append(ours["time_ms"]["median"] / floor)
+            rows.append([*row, f"{ms(ours['time_ms'], False)} ({ours['family']})",
+                         f"{ms(vendor['time_ms'], False)} ({vendor['name']}, {vendor['route'].split(',')[0]})", f"{ratio:.2f}x"])
+        else:
+            rows.append([*row, f"{ms(ours['time_ms'], False)} ({ours['family']})" if ours else "nothing valid", "none", "-"])
+    means = [[name, str(len(t["ratio"])), mean(t["ratio"]) + "x", f"{min(t['ratio']):.2f}x", str(t["lost"]),
+              f"{mean(t['floor'])} ({len(t['floor'])} layers)"] for name, t in sums.items()]
+    return (table(["class", "layers", "best vendor over ours, geometric mean", "worst", "slower than the vendor by more than 3 %",
+                   "ours over the floor, geometric mean, floors above 10 us"], means)
+            + "\n" + table(["layer", "shape", "class", "floor ms", "ours ms", "best vendor ms", "ratio"], rows))
+
+
+BLOCKS = {"summary": summary_table, "variants": variants_table, "routes": routes_table, "counts": counts_table,
+          "layers": layers_table}
 
 
 def shown(details):
