@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdio>
+#include <future>
 #include <limits>
 #include <map>
 #include <string>
@@ -57,50 +58,75 @@ struct Trying {
   int specialised_each;  // of so many problems one also by the family's default configuration
 };
 
+/// A problem that the family serves, its place among them, and the programs that are to compute it, being compiled.
+struct Task {
+  Problem problem;
+  int turn;
+  struct Way {
+    Configuration configuration;
+    Program program;
+    std::future<Expected<CompiledUnit>> unit;
+  };
+  std::vector<Way> ways;
+};
+
 /// The outcome of one problem and configuration, empty if right.
-inline std::string fault_of(const Trying& t, const Problem& problem, const Configuration& configuration,
-                            const Inputs& inputs) {
-  const Program program = t.family.build({problem, t.accuracy, t.facts}, configuration);
-  const auto unit = t.compiler.compile(program.unit).get();
+inline std::string fault_of(const Trying& t, const Problem& problem, Task::Way& way, const Inputs& inputs) {
+  const auto unit = way.unit.get();
   if (!unit) return unit.failure().reason + "\n" + unit.failure().log;
   auto verifier = make_verifier(t.device, problem, t.accuracy, inputs, t.kernels);
   if (!verifier && verifier.failure().outcome == Outcome::rejected) return {};  // zeros alone, in this class
   if (!verifier) return verifier.failure().reason;
-  auto runnable = make_runnable(t.device, problem, program, *unit, std::string(t.family.name()));
+  auto runnable = make_runnable(t.device, problem, way.program, *unit, std::string(t.family.name()));
   if (!runnable) return runnable.failure().reason;
   const auto errors = (*verifier)->verify(**runnable);
   return errors ? std::string() : errors.failure().reason;
 }
 
-/// How many problems were right; failures are reported as they are found, at most ten.
-inline int try_drawn_problems(const Trying& t) {
-  // the same problems for every class of a family, others for every family
+/// Problems that the family serves, drawn: the same for every class of a family, others for every family. All of their
+/// programs are handed to the compiler at once.
+inline std::vector<Task> drawn_tasks(const Trying& t) {
   std::uint64_t seed = 1;
   for (const char c : t.family.name()) seed = mix64(seed + static_cast<unsigned char>(c));
   ProblemDrawer drawer(seed, t.most_products);
   std::map<std::string, int> refusals;
-  int right = 0, faults = 0;
-  for (int served = 0, drawn = 0; served < t.problems && drawn < 50 * t.problems && faults < 10; ++drawn) {
+  std::vector<Task> tasks;
+  for (int drawn = 0; static_cast<int>(tasks.size()) < t.problems && drawn < 50 * t.problems; ++drawn) {
     const Problem problem = drawer.next();
     const BuildContext context{problem, t.accuracy, t.facts};
     if (const auto refusal = t.family.refuses(context)) {
       ++refusals[*refusal];
       continue;
     }
-    const int turn = served++;
-    const Inputs inputs = inputs_of(problem, t.accuracy, turn);
+    Task task{problem, static_cast<int>(tasks.size()), {}};
     std::vector<Configuration> configurations{t.family.general_configuration(context)};
-    if (turn % t.specialised_each == 0) configurations.push_back(t.family.default_configuration(context));
+    if (task.turn % t.specialised_each == 0) configurations.push_back(t.family.default_configuration(context));
     for (const Configuration& configuration : configurations) {
-      const std::string fault = fault_of(t, problem, configuration, inputs);
+      Program program = t.family.build(context, configuration);
+      auto unit = t.compiler.compile(program.unit);
+      task.ways.push_back({configuration, std::move(program), std::move(unit)});
+    }
+    tasks.push_back(std::move(task));
+  }
+  for (const auto& [reason, count] : refusals) std::printf("%d refused: %s\n", count, reason.c_str());
+  return tasks;
+}
+
+/// How many problems were right; failures are reported as they are found, at most ten.
+inline int try_drawn_problems(const Trying& t) {
+  int right = 0, faults = 0;
+  for (Task& task : drawn_tasks(t)) {
+    if (faults >= 10) break;
+    const Inputs inputs = inputs_of(task.problem, t.accuracy, task.turn);
+    for (Task::Way& way : task.ways) {
+      const std::string fault = fault_of(t, task.problem, way, inputs);
       if (fault.empty()) continue;
       ++faults;
-      ADD_FAILURE() << problem_json(problem).dump() << ", data " << turn % 4 << ", " << to_string(configuration) << ": "
-                    << fault;
+      ADD_FAILURE() << problem_json(task.problem).dump() << ", data " << task.turn % 4 << ", "
+                    << to_string(way.configuration) << ": " << fault;
     }
     right += 1;
   }
-  for (const auto& [reason, count] : refusals) std::printf("%d refused: %s\n", count, reason.c_str());
   std::printf("%d problems\n", right);
   return right - faults;
 }
