@@ -11,7 +11,7 @@ namespace ct1d {
 
 template <int Bytes>
 inline void piece_load(uint32 shared, const void* global, int valid, CT1D_HOST_SITE) {
-  static_assert(Bytes == 4 || Bytes == 16, "pieces of 4 or 16 bytes");
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "pieces of 4, 8 or 16 bytes");
   using namespace ct1d_host;
   if (valid > 0 && reinterpret_cast<uint64>(global) % Bytes != 0)
     fail("piece_load from an address that is not a multiple of its size", {file, line});
@@ -30,7 +30,7 @@ inline void piece_load(uint32 shared, const void* global, int valid, CT1D_HOST_S
 /// The first `valid` bytes, a multiple of 2, are read; the rest become zero. Addresses are multiples of Bytes.
 template <int Bytes>
 __device__ __forceinline__ void piece_load(uint32 shared, const void* global, int valid) {
-  static_assert(Bytes == 4 || Bytes == 16, "pieces of 4 or 16 bytes");
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16, "pieces of 4, 8 or 16 bytes");
   if constexpr (Bytes == 16) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(valid)
                  : "memory");

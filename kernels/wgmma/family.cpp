@@ -53,11 +53,13 @@ bool fits_int(const Geometry& g) {
   const auto real = [](int64 value) { return static_cast<double>(value); };
   const double reach = real(g.length_out) + real(g.padding) + real(g.dilation) * real(g.kernel_size);
   const double columns = real(g.out_channels) * real(g.stride);
-  const double tiles =
-      (reach / layout::kBlockPositions + 1) * std::max(1.0, real(g.batch)) * (columns / 8 + real(g.groups));
+  const double item = std::max((real(g.padding) + real(g.length_out)) / real(g.stride),
+                               real(g.length) + real(g.dilation) * real(g.kernel_size) / real(g.stride));
+  const double places = std::max(1.0, real(g.batch)) * (item + 10);
+  const double tiles = (places / layout::kBlockPositions + 1) * (columns / 8 + real(g.groups));
   const double steps = (real(g.in_per_group()) / layout::kStepChannels + 1) * real(g.kernel_size);
-  return std::max({reach + kTile * real(g.stride), real(g.length) + kTile, tiles, steps, real(g.in_channels),
-                   columns * 16}) < kMost;
+  return std::max({reach + kTile * real(g.stride), places + kTile, tiles, steps, real(g.in_channels), columns * 16}) <
+         kMost;
 }
 
 std::string arguments(const Tunables& t, const BuildContext& context) {
@@ -239,7 +241,7 @@ class WgmmaFamily final : public Family {
     program.prepare = {{pack, layout::prepare_shape(t, g, bytes)}};
     program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, bytes));
     // Whole tiles, of channels and taps in whole steps: what is executed, not what was asked for.
-    const double sums = static_cast<double>(layout::tile_count(t, g)) * layout::kBlockPositions * t.OC_TILE;
+    const double sums = static_cast<double>(layout::tile_count(t, g, bytes)) * layout::kBlockPositions * t.OC_TILE;
     const auto steps = static_cast<double>(layout::extent_of(t, g).steps);
     program.work.tensor_fp16 = sums * steps * 2 * t.products * t.taps * layout::kStepChannels;
     if (t.promote == 1) program.work.fma_fp32 = sums * steps * 2;  // promotion

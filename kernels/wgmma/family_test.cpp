@@ -129,32 +129,27 @@ TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
         const auto panels = static_cast<unsigned>(layout::extent_of(t, g).panels);
         ASSERT_EQ(panels, 4u);
         const unsigned blocks = resident != 0 ? (grid + panels - 1) / panels * panels : grid;
-        const layout::Schedule s = layout::schedule_of(t, g, blocks);
-        std::set<std::tuple<int, int, int>> seen;
+        const layout::Schedule s = layout::schedule_of(t, g, 4, blocks);
+        std::set<std::tuple<int, int>> seen;
         std::size_t count = 0;
         for (unsigned block = 0; block < blocks; ++block) {
           std::set<int> of_block;
           for (unsigned n = 0; n < s.worker_tiles; ++n) {
-            const layout::Tile tile =
-                layout::tile_of(s, resident != 0 ? 1 : panels, layout::first_position(g), block, n);
+            const layout::Tile tile = layout::tile_of(s, resident != 0 ? 1 : panels, block, n);
             if (!tile.exists) continue;
             ++count;
-            seen.insert({tile.batch, tile.panel, tile.first});
+            seen.insert({tile.panel, tile.first});
             of_block.insert(tile.panel);
-            EXPECT_EQ(tile.first % 8, 0);
-            EXPECT_LT(tile.batch, 3);
-            EXPECT_LT(tile.first, g.length_out + g.padding);
+            EXPECT_EQ(tile.first % layout::kBlockPositions, 0);
+            EXPECT_LT(tile.first, 3 * layout::period_of(g, 4).places);
           }
           EXPECT_LE(of_block.size(), resident != 0 ? 1u : 4u);
-          const layout::Tile after =
-              layout::tile_of(s, resident != 0 ? 1 : panels, layout::first_position(g), block, s.worker_tiles);
+          const layout::Tile after = layout::tile_of(s, resident != 0 ? 1 : panels, block, s.worker_tiles);
           EXPECT_FALSE(after.exists) << "what is asked for past the end must be nothing";
         }
         EXPECT_EQ(count, seen.size());
-        EXPECT_EQ(count, static_cast<std::size_t>(layout::tile_count(t, g)));
-        EXPECT_LE(layout::first_position(g), g.padding);
-        EXPECT_GE(layout::first_position(g) + layout::row_tiles_of(g) * layout::kBlockPositions,
-                  g.padding + g.length_out);
+        EXPECT_EQ(count, static_cast<std::size_t>(layout::tile_count(t, g, 4)));
+        EXPECT_GE(layout::place_tiles(g, 4) * layout::kBlockPositions, 3 * layout::period_of(g, 4).places);
       }
 }
 
@@ -182,16 +177,39 @@ TEST(WgmmaLayout, PhasesAndOffsetsHaveEveryTapOnce) {
   EXPECT_EQ(upsampling.count, 2);
 }
 
-TEST(WgmmaLayout, PositionsCoverEveryOutputOfEveryPhase) {
+TEST(WgmmaLayout, ItemsHaveAPlaceForEveryOutputAndZerosBeforeTheNext) {
   for (const std::int64_t stride : {1, 2, 5, 8, 300})
-    for (const std::int64_t padding : {0, 1, 4, 9, 35}) {
-      const Problem problem{1, 16, 16, 91, stride, padding, 0, 1, 1, false, 600};
-      const ct1d::Geometry g = problem.geometry();
-      const std::int64_t first = layout::first_position(g);
-      const std::int64_t end = first + layout::row_tiles_of(g) * layout::kBlockPositions;
-      EXPECT_LE(first * stride, padding);
-      EXPECT_GE(end * stride, padding + g.length_out);
-      EXPECT_LT((end - layout::kBlockPositions) * stride, padding + g.length_out) << "a tile without outputs";
+    for (const std::int64_t padding : {0, 1, 4, 9, 35})
+      for (const std::int64_t dilation : {1, 3})
+        for (const std::int64_t length : {1, 7, 11, 50, 600})
+          for (const int bytes : {4, 2}) {
+            const Problem problem{3, 16, 16, 91, stride, padding, 0, dilation, 1, false, length};
+            const ct1d::Geometry g = problem.geometry();
+            if (g.length_out < 1) continue;
+            const auto period = static_cast<std::int64_t>(layout::period_of(g, bytes).places);
+            EXPECT_GE(period * stride, padding + g.length_out);
+            EXPECT_EQ(period % (bytes == 2 && stride == 1 ? 8 : 4), 0);
+            // what an item's first outputs read before it are places of the last one where x is not
+            const layout::Offsets offsets = layout::offsets_of(g);
+            const std::int64_t first = padding / stride - (offsets.count - 1) * offsets.step;
+            if (first < 0) {
+              EXPECT_GE(period + first, length);
+            }
+            EXPECT_LT(period - 8, ct1d::max_of((padding + g.length_out - 1) / stride + 1, length - first));
+          }
+}
+
+TEST(WgmmaLayout, ItemsOfPlacesAreQuotients) {
+  for (const std::int64_t length : {1, 11, 50, 61, 62, 1000, 65536, 1000000, 2000000000})
+    for (const std::int64_t kernel : {1, 2, 7}) {
+      const ct1d::Geometry g = Problem{1, 1, 1, kernel, 1, 0, 0, 1, 1, false, length}.geometry();
+      const layout::Period period = layout::period_of(g, 4);
+      for (const unsigned item : {0u, 1u, 2u, 1000u, 2147483647u / period.places})
+        for (const int off : {-1, 0, 1, 3}) {
+          const auto place = static_cast<std::int64_t>(item) * period.places + off;
+          if (place < 0 || place > 2147483647) continue;
+          EXPECT_EQ(layout::item_of(period, static_cast<unsigned>(place)), place / period.places) << place;
+        }
     }
 }
 
@@ -285,7 +303,7 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
 TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {
   const BuildContext context = on_h200(kSeed);
   const Program program = wgmma().build(context, wgmma().default_configuration(context));
-  const double outputs = 64.0 * 257 * 256 * 128;  // whole tiles
+  const double outputs = 16385.0 * 256 * 128;  // whole tiles of 64 items of 65540
   EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
   EXPECT_GE(program.work.tensor_fp16, 3 * kSeed.flop());
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);
@@ -293,7 +311,7 @@ TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {
   EXPECT_EQ(wgmma().build(tf32, wgmma().default_configuration(tf32)).work.tensor_fp16, outputs * 128 * 3 * 2);
   const BuildContext half = on_h200(kSeed, Accuracy::fp16);
   const Program of_half = wgmma().build(half, wgmma().default_configuration(half));
-  EXPECT_EQ(of_half.work.tensor_fp16, outputs * 128 * 3 * 2);
+  EXPECT_EQ(of_half.work.tensor_fp16, 16386.0 * 256 * 128 * 128 * 3 * 2);  // items of 65544
   EXPECT_EQ(of_half.work.fma_fp32, 0);
   EXPECT_EQ(of_half.work.bytes, kSeed.min_bytes(2));
   EXPECT_THAT(of_half.unit.kernels[0], HasSubstr("ct1d::Half>"));

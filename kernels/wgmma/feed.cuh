@@ -10,11 +10,12 @@ namespace ct1d::wgmma {
 /// What a warp asks for next: rows 4 * warp of the stage and the three after it. Kept in shared memory.
 struct Feed {
   uint64 from;   // address of the warp's first channel of the step, position `first`
-  int first;     // of the stage's rows
+  int first;     // of the stage's rows; of the batch item that the tile begins in
   int channels;  // of the group from the warp's first on; 0 where the tile does not exist
   int window;
   int step;
   unsigned n;
+  int items;  // from that item on
 };
 
 template <class I>
@@ -26,7 +27,8 @@ __device__ __forceinline__ Feed load_feed(uint32 shared) {
   const uint4 a = load_shared_16(feed_place<I>(shared));
   const uint4 b = load_shared_16(feed_place<I>(shared) + 16);
   const uint64 from = static_cast<uint64>(a.y) << 32 | a.x;
-  return {from, static_cast<int>(a.z), static_cast<int>(a.w), static_cast<int>(b.x), static_cast<int>(b.y), b.z};
+  return {from, static_cast<int>(a.z), static_cast<int>(a.w), static_cast<int>(b.x), static_cast<int>(b.y),
+          b.z,  static_cast<int>(b.w)};
 }
 template <class I>
 __device__ __forceinline__ void save_feed(const Feed& f, uint32 shared) {
@@ -34,7 +36,8 @@ __device__ __forceinline__ void save_feed(const Feed& f, uint32 shared) {
   if (lane_of_warp() == 0) {
     store_shared_16(feed_place<I>(shared), static_cast<uint32>(f.from), static_cast<uint32>(f.from >> 32),
                     static_cast<uint32>(f.first), static_cast<uint32>(f.channels));
-    store_shared_16(feed_place<I>(shared) + 16, static_cast<uint32>(f.window), static_cast<uint32>(f.step), f.n, 0);
+    store_shared_16(feed_place<I>(shared) + 16, static_cast<uint32>(f.window), static_cast<uint32>(f.step), f.n,
+                    static_cast<uint32>(f.items));
   }
   __syncwarp();
 }
@@ -48,11 +51,17 @@ __device__ __forceinline__ void aim(Feed& f, const RunArguments& a, uint32 share
   const int row = 4 * warp_of_group();
   f.window = 0;
   f.step = 0;
-  f.first = tile.first - I::kLead;
-  f.channels = tile.exists ? panel.in_channels - row : 0;
+  const Period period = find_period<I>(shared);
+  const uint32 item = tile.exists ? item_of(period, static_cast<uint32>(tile.first)) : 0;
+  f.items = static_cast<int>(g.batch) - static_cast<int>(item);
+  f.first = static_cast<int>(static_cast<uint32>(tile.first) - item * period.places) - I::kLead;
+  // places of the second warpgroup may lie behind the last item
+  const bool exists = tile.exists && f.items > 0;
+  f.channels = exists ? panel.in_channels - row : 0;
   f.from = reinterpret_cast<uint64>(a.x);
-  if (tile.exists) {
-    f.from += (tile.batch * g.x_batch_stride + (panel.first_in + row) * g.x_row_stride + f.first) * I::kBytes;
+  if (exists) {
+    f.from +=
+        (static_cast<int64>(item) * g.x_batch_stride + (panel.first_in + row) * g.x_row_stride + f.first) * I::kBytes;
   }
 }
 
@@ -78,20 +87,39 @@ __device__ __forceinline__ void advance(Feed& f, const RunArguments& a, uint32 s
   }
 }
 
-/// Bytes that exist of a piece of 4 or 16 at `place` of the warp's channel `row`. (None of a piece that begins before
-/// x, where its rest is no multiple of the piece away.)
-template <class I, int Bytes>
-__device__ __forceinline__ int valid_bytes(const Feed& f, int length, int row, int place) {
-  const int at = f.first + place;
-  const int left = length - at;
-  return at < 0 || left <= 0 || row >= f.channels ? 0 : left < Bytes / I::kBytes ? left * I::kBytes : Bytes;
+/// Where a stage's place lies.
+struct Spot {
+  uint64 from;  // of the warp's first channel
+  int at;       // position in its batch item
+  bool exists;  // there is such an item
+};
+/// Place `place` of the stage's rows. `several`: they reach beyond the item that the tile begins in.
+template <class I>
+__device__ __forceinline__ Spot find_spot(const Feed& f, const Geometry& g, uint32 shared, int place, bool several) {
+  Spot spot{f.from + place * I::kBytes, f.first + place, true};
+  if (several && spot.at >= 0) {
+    const Period period = find_period<I>(shared);
+    const uint32 item = item_of(period, static_cast<uint32>(spot.at));
+    spot.at -= static_cast<int>(item * period.places);
+    spot.exists = static_cast<int>(item) < f.items;
+    if (spot.exists) spot.from += item * static_cast<uint64>((g.x_batch_stride - period.places) * I::kBytes);
+  }
+  return spot;
+}
+/// Elements that exist of a piece of Count there. (None of a piece that begins before x, where its rest is no multiple
+/// of the piece away.)
+template <int Count>
+__device__ __forceinline__ int valid_elements(const Spot& spot, int length) {
+  const int left = length - spot.at;
+  return spot.at < 0 || left <= 0 || !spot.exists ? 0 : left < Count ? left : Count;
 }
 template <int Bytes>
 __device__ __forceinline__ void load_piece(uint32 to, uint64 from, int valid) {
   piece_load<Bytes>(to, reinterpret_cast<const void*>(from), valid);
 }
 
-/// Positions [first, first + 128 + lead) of the warp's four channels in pieces of 16 bytes; zeros where there is no x.
+/// Places [0, 128 + lead) of the stage's rows, four channels of the warp, in pieces of 16 bytes; zeros where there is
+/// no x. All of one batch item.
 template <class I>
 __device__ __forceinline__ void ask_wide(const Feed& f, int length, int64 row_bytes, uint32 to) {
   constexpr int kPiece = 16 / I::kBytes;
@@ -100,61 +128,111 @@ __device__ __forceinline__ void ask_wide(const Feed& f, int length, int64 row_by
   constexpr int kTogether = 32 / kWhole;
   constexpr int kRest = kRow - kWhole;
   const int lane = lane_of_warp();
+  const auto load = [&](int row, int piece) {
+    const Spot spot{f.from + row * row_bytes + piece * 16, f.first + piece * kPiece, row < f.channels};
+    load_piece<16>(to + row * I::kPitchBytes + piece * 16, spot.from, valid_elements<kPiece>(spot, length) * I::kBytes);
+  };
 #pragma unroll
-  for (int i = 0; i < 4; i += kTogether) {
-    const int row = i + lane / kWhole;
-    const int piece = lane % kWhole;
-    load_piece<16>(to + row * I::kPitchBytes + piece * 16, f.from + row * row_bytes + piece * 16,
-                   valid_bytes<I, 16>(f, length, row, piece * kPiece));
-  }
+  for (int i = 0; i < 4; i += kTogether) load(i + lane / kWhole, lane % kWhole);
 #pragma unroll
   for (int i = 0; i < 4 * kRest; i += 32) {
     constexpr int kDivisor = kRest > 0 ? kRest : 1;
     const int row = (i + lane) / kDivisor;
-    const int piece = kWhole + (i + lane) % kDivisor;
-    if (row < 4) {
-      load_piece<16>(to + row * I::kPitchBytes + piece * 16, f.from + row * row_bytes + piece * 16,
-                     valid_bytes<I, 16>(f, length, row, piece * kPiece));
-    }
+    if (row < 4) load(row, kWhole + (i + lane) % kDivisor);
   }
 }
-/// The same in pieces of 4 bytes, wherever the rows lie. Takes few registers. A row of 16-bit elements that begins
-/// within a word begins one element later in the stage (parity_of).
+
+/// Pieces at the same place of the warp's rows from `row` on, every `step`th.
+template <class I, int Bytes>
+__device__ __forceinline__ void load_rows(const Feed& f, uint32 to, uint64 from, int64 row_bytes, int row, int step,
+                                          int valid) {
+  to += row * I::kPitchBytes;
+  from += row * row_bytes;
+#pragma unroll 1
+  for (; row < 4; row += step) {
+    load_piece<Bytes>(to, from, row < f.channels ? valid : 0);
+    to += step * I::kPitchBytes;
+    from += step * row_bytes;
+  }
+}
+/// The same of any items, each piece in one of them. Takes few registers.
+template <class I, int Bytes>
+__device__ __forceinline__ void ask_pieces(const Feed& f, const Geometry& g, uint32 shared, bool several, uint32 to) {
+  constexpr int kPiece = Bytes / I::kBytes;
+#pragma unroll 1
+  for (int piece = lane_of_warp(); piece < (kPositions + I::kLead) / kPiece; piece += 32) {
+    const Spot spot = find_spot<I>(f, g, shared, piece * kPiece, several);
+    load_rows<I, Bytes>(f, to + piece * Bytes, spot.from, g.x_row_stride * I::kBytes, 0, 1,
+                        valid_elements<kPiece>(spot, static_cast<int>(g.length)) * I::kBytes);
+  }
+}
+/// The same for two neighbouring 16-bit elements that do not lie side by side.
 template <class I>
-__device__ __forceinline__ void ask_narrow(const Feed& f, int length, int64 row_bytes, uint32 to) {
-  constexpr int kPiece = 4 / I::kBytes;
-  uint64 from = f.from;
+__device__ __forceinline__ void join_rows(const Feed& f, uint32 to, const Spot& a, const Spot& b, int64 row_bytes,
+                                          int row, int step, int length) {
 #pragma unroll 1
-  for (int row = 0; row < 4; ++row) {
-    const int late = static_cast<int>(from % 4 / I::kBytes);
-#pragma unroll 1
-    for (int piece = lane_of_warp(); piece < (kPositions + I::kLead) / kPiece + kPiece - 1; piece += 32) {
-      const int place = piece * kPiece - late;
-      const uint64 source = from + place * I::kBytes;
-      if (I::kSmall && f.first + place == -1 && row < f.channels) {
-        const unsigned short first = *reinterpret_cast<const unsigned short*>(source + 2);
-        store_shared_4(to + piece * 4, static_cast<uint32>(first) << 16);
-        __threadfence_block();
-      } else {
-        load_piece<4>(to + piece * 4, source, valid_bytes<I, 4>(f, length, row, place));
+  for (; row < 4; row += step) {
+    uint32 word = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const Spot& spot = i == 0 ? a : b;
+      if (row < f.channels && valid_elements<1>(spot, length) != 0) {
+        const uint32 bits = *reinterpret_cast<const unsigned short*>(spot.from + row * row_bytes);
+        word |= bits << 16 * i;
       }
     }
-    to += I::kPitchBytes;
-    from += row_bytes;
+    store_shared_4(to + row * I::kPitchBytes, word);
+  }
+  __threadfence_block();
+}
+/// Whether 16-bit rows of one channel begin in different halves of a word.
+CT1D_HD constexpr bool items_differ(const Geometry& g) { return g.batch > 1 && g.x_batch_stride % 2 != 0; }
+
+/// 16-bit x in words, wherever the rows lie. A row that begins within a word begins one element later in the stage
+/// (parity_of).
+template <class I>
+__device__ __forceinline__ void ask_words(const Feed& f, const Geometry& g, uint32 shared, bool several, uint32 to) {
+  const int length = static_cast<int>(g.length);
+  const int64 row_bytes = g.x_row_stride * I::kBytes;
+  const bool differ = items_differ(g);
+  const int step = g.x_row_stride % 2 != 0 && !differ ? 2 : 1;  // rows that begin alike
+#pragma unroll 1
+  for (int word = lane_of_warp(); word <= (kPositions + I::kLead) / 2; word += 32) {
+#pragma unroll 1
+    for (int row = 0; row < step; ++row) {
+      const int late = differ ? 0 : static_cast<int>((f.from + row * row_bytes) % 4 / 2);
+      const int place = 2 * word - late;
+      const Spot second = find_spot<I>(f, g, shared, place + 1, several);
+      if (differ || second.at == 0) {
+        const Spot first = find_spot<I>(f, g, shared, place, several);
+        join_rows<I>(f, to + word * 4, first, second, row_bytes, row, step, length);
+      } else {
+        const Spot both{second.from - I::kBytes, second.at - 1, second.exists};
+        load_rows<I, 4>(f, to + word * 4, both.from, row_bytes, row, step, valid_elements<2>(both, length) * I::kBytes);
+      }
+    }
   }
 }
 
 /// A stage into its slot, by all threads of the warpgroup.
 template <class I>
-__device__ __forceinline__ void ask(const Feed& f, const Geometry& g, uint32 slot, uint32 full) {
+__device__ __forceinline__ void ask(const Feed& f, const Geometry& g, uint32 shared, uint32 slot, uint32 full) {
   const uint32 to = slot + 4 * warp_of_group() * I::kPitchBytes;
-  const int length = static_cast<int>(g.length);
-  const int64 row_bytes = g.x_row_stride * I::kBytes;
-  const uint32 low = static_cast<uint32>(f.from) | static_cast<uint32>(row_bytes);
+  const bool several = f.first + kPositions + I::kLead > static_cast<int>(find_period<I>(shared).places);
+  const uint32 apart = static_cast<uint32>(g.x_row_stride) | (several ? static_cast<uint32>(g.x_batch_stride) : 0);
+  const uint32 low = static_cast<uint32>(f.from) | apart * I::kBytes;
   if (low % 16 == 0 && f.first % (16 / I::kBytes) == 0) {
-    ask_wide<I>(f, length, row_bytes, to);
+    if (several) {
+      ask_pieces<I, 16>(f, g, shared, true, to);
+    } else {
+      ask_wide<I>(f, static_cast<int>(g.length), g.x_row_stride * I::kBytes, to);
+    }
+  } else if (low % 8 == 0 && f.first % (8 / I::kBytes) == 0) {
+    ask_pieces<I, 8>(f, g, shared, several, to);
+  } else if constexpr (I::kSmall) {
+    ask_words<I>(f, g, shared, several, to);
   } else {
-    ask_narrow<I>(f, length, row_bytes, to);
+    ask_pieces<I, 4>(f, g, shared, several, to);
   }
   barrier_arrive_after_copies(full);
 }
@@ -165,7 +243,7 @@ __device__ __forceinline__ uint32 parity_of(const RunArguments& a, uint32 shared
   const Geometry& g = a.geometry;
   const Tile tile = find_tile<I>(shared, consumer, n);
   const Panel panel = find_panel<I>(g, shared, tile.panel);
-  const int64 from = tile.exists ? tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride : 0;
+  const int64 from = tile.exists ? panel.first_in * g.x_row_stride : 0;
   return static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2 + from) & 1;
 }
 

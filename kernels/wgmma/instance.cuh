@@ -97,28 +97,56 @@ __device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, 
   const Extent e = extent_of(I::tunables(), g);
   const uint32 free_panels = I::kResident ? 1 : static_cast<uint32>(e.panels);
   const uint64 inverse = static_cast<uint64>(packed_of(I::tunables(), g).inverse);
+  const Period period = period_of(g, I::kBytes);
   const uint32 at = shared + I::kShared.schedule;
-  store_shared_16(at, s.row_tiles, s.panels, s.tiles, s.strip);
-  store_shared_16(at + 16, s.workers, free_panels, static_cast<uint32>(first_position(g)),
-                  static_cast<uint32>(offsets_of(g).step));
+  store_shared_16(at, free_panels, s.panels, s.tiles, s.strip);
+  store_shared_16(at + 16, s.workers, period.places, period.reciprocal, period.shift);
   store_shared_16(at + 32, static_cast<uint32>(e.group_panels), static_cast<uint32>(g.in_per_group()),
                   static_cast<uint32>(g.out_per_group()), static_cast<uint32>(e.windows));
   store_shared_16(at + 48, static_cast<uint32>(inverse), static_cast<uint32>(inverse >> 32),
                   static_cast<uint32>(e.steps), s.worker_tiles);
+  store_shared_4(at + 64, static_cast<uint32>(offsets_of(g).step));
 }
 /// The warpgroup's tile.
 template <class I>
 __device__ __forceinline__ Tile find_tile(uint32 shared, int consumer, unsigned n) {
   const uint4 a = load_shared_16(shared + I::kShared.schedule);
-  const uint4 b = load_shared_16(shared + I::kShared.schedule + 16);
-  Tile tile = tile_of({a.x, a.y, a.z, a.w, b.x, 0}, b.y, static_cast<int>(b.z), blockIdx.x, n);
+  const uint32 workers = load_shared_4(shared + I::kShared.schedule + 16);
+  Tile tile = tile_of({a.y, a.z, a.w, workers, 0}, a.x, blockIdx.x, n);
   tile.first += consumer * kPositions;
   return tile;
 }
+template <class I>
+__device__ __forceinline__ Period find_period(uint32 shared) {
+  const uint4 b = load_shared_16(shared + I::kShared.schedule + 16);
+  return {b.y, b.z, b.w};
+}
+/// Four neighbouring positions of one batch item. Where there is no such item `position` is below -7.
+struct Quad {
+  int batch;
+  int position;
+  bool exists;
+};
+/// Quad `number` of a warpgroup's tile, from 0 to 31.
+template <class I>
+__device__ __forceinline__ Quad find_quad(const Geometry& g, uint32 shared, const Tile& tile, int number) {
+  const Period period = find_period<I>(shared);
+  const uint32 place = static_cast<uint32>(tile.first + 4 * number);
+  const uint32 item = item_of(period, place);
+  if (static_cast<int64>(item) >= g.batch) return {0, -8, false};
+  return {static_cast<int>(item), static_cast<int>(place - item * period.places), true};
+}
+/// The calling lane's. Where the warp's 32 positions lie in one item they begin at first_of_warp for all lanes; else it
+/// is below 0 for some, or its 32 positions end beyond the item's last with outputs.
+template <class I>
+__device__ __forceinline__ Quad find_own_quad(const Geometry& g, uint32 shared, const Tile& tile) {
+  return find_quad<I>(g, shared, tile, 8 * warp_of_group() + lane_of_warp() / 4);
+}
+__device__ __forceinline__ int first_of_warp(const Quad& quad) { return quad.position - lane_of_warp() / 4 * 4; }
 /// Positions between offsets.
 template <class I>
 __device__ __forceinline__ int tap_step_of(uint32 shared) {
-  return I::kTaps > 1 ? I::kTapStep : static_cast<int>(load_shared_4(shared + I::kShared.schedule + 28));
+  return I::kTaps > 1 ? I::kTapStep : static_cast<int>(load_shared_4(shared + I::kShared.schedule + 64));
 }
 template <class I>
 __device__ __forceinline__ int windows_of(uint32 shared) {

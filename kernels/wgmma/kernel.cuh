@@ -70,7 +70,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
     aim<I>(feed, a, shared, consumer);
 #pragma unroll 1
     for (int i = 0; i < I::kStages; ++i) {
-      ask<I>(feed, g, raw + i * I::kRawBytes, full_barrier(barriers, i));
+      ask<I>(feed, g, shared, raw + i * I::kRawBytes, full_barrier(barriers, i));
       advance<I>(feed, a, shared, consumer);
     }
     save_feed<I>(feed, shared);
@@ -88,9 +88,9 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
   // Of 16-bit x: whether rows may begin within words, the tile's and window's part of where they do.
   const int shift = I::kTaps * tap_step_of<I>(shared);
   const uint32 odd_rows = static_cast<uint32>(g.x_row_stride) & 1;
-  const bool odd = ((static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2) | static_cast<uint32>(g.x_row_stride) |
-                     static_cast<uint32>(g.x_batch_stride) | static_cast<uint32>(shift)) &
-                    1) != 0;
+  const bool odd = !items_differ(g) && ((static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2) |
+                                         static_cast<uint32>(g.x_row_stride) | static_cast<uint32>(shift)) &
+                                        1) != 0;
   uint32 parity = 0;
   int window = 0;
 #pragma unroll 1
@@ -138,7 +138,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       const auto refill = [&] {
         barrier_wait(empty, slot.round & 1);
         Feed feed = load_feed<I>(shared);
-        ask<I>(feed, g, slot_raw, full);
+        ask<I>(feed, g, shared, slot_raw, full);
         advance<I>(feed, a, shared, consumer);
         save_feed<I>(feed, shared);
         if (!I::kResident && fresh_thread() == 0) {
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT R
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
   const int consumer = __shfl_sync(0xFFFFFFFFu, thread / 128, 0);  // known to be a warp's
-  const Schedule schedule = schedule_of(I::tunables(), a.geometry, gridDim.x);
+  const Schedule schedule = schedule_of(I::tunables(), a.geometry, I::kBytes, gridDim.x);
   const int steps = static_cast<int>(extent_of(I::tunables(), a.geometry).steps);
 
   if (thread == 0) {

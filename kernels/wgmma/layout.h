@@ -107,7 +107,7 @@ struct Shared {
   int flags;            // [warpgroup][warp][kFlagTiles] bytes: bit g, positions 4 * (8 * warp + g) to + 3
   int bytes;
 };
-inline constexpr int kScheduleBytes = 64;
+inline constexpr int kScheduleBytes = 80;
 inline constexpr int kFeedBytes = 32;
 
 CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, int element_bytes) {
@@ -204,40 +204,64 @@ CT1D_HD constexpr int fragments(const Tunables& t, int tap_step) { return halo_o
 // ---- tiles
 // -----------------------------------------------------------------------------------------------------------
 
-/// Positions of a block, of one panel and batch item.
+/// How batch items lie one behind the other in rows of x: item b's position m is place b * period + m. Places from
+/// `length` on are zeros to the products, so that what the next item's first outputs read before it is zeros.
+struct Period {
+  unsigned places;
+  unsigned reciprocal;  // of `places`, times 2^(32 + shift), rounded up
+  unsigned shift;
+};
+
+/// Whole pieces of 16 bytes lie in one item where rows of x are made of them, eight neighbours of stride 1 in 16-bit y,
+/// and always four.
+CT1D_HD constexpr Period period_of(const Geometry& g, int element_bytes) {
+  const Offsets offsets = offsets_of(g);
+  const int64 first = g.padding / g.stride;  // with outputs
+  const int64 last = (g.padding + g.length_out - 1) / g.stride;
+  const int64 least = max_of(last + 1, g.length + (offsets.count - 1) * offsets.step - first);
+  const int64 unit = element_bytes == 2 && (g.stride == 1 || g.x_row_stride % 8 == 0) ? 8 : 4;
+  Period p{};
+  p.places = static_cast<unsigned>(ceil_div(least, unit) * unit);
+  int bits = 2;
+  while (p.places > 1ull << bits) ++bits;
+  p.reciprocal = static_cast<unsigned>(((1ull << (31 + bits)) + p.places - 1) / p.places);
+  p.shift = static_cast<unsigned>(bits - 1);
+  return p;
+}
+/// The item of a place below 2^31.
+CT1D_HD constexpr unsigned item_of(const Period& p, unsigned place) {
+  return static_cast<unsigned>(static_cast<unsigned long long>(place) * p.reciprocal >> 32) >> p.shift;
+}
+
+/// Places of a block, of one panel.
 struct Tile {
-  int batch;
   int panel;
-  int first;  // a multiple of 8
+  int first;  // a multiple of kPositions
   bool exists;
 };
 
 /// How a grid shares the tiles. A strip is `strip` neighbouring tiles that one block walks. Resident weights tie a
 /// block to a panel; streamed ones do not, and panels of the same positions are neighbours.
 struct Schedule {
-  unsigned row_tiles;  // of one row of outputs
-  unsigned panels;     // that the blocks are tied to; 1: they are not
-  unsigned tiles;      // of all blocks that share them
+  unsigned panels;  // that the blocks are tied to; 1: they are not
+  unsigned tiles;   // of all blocks that share them
   unsigned strip;
   unsigned workers;       // blocks that share them
   unsigned worker_tiles;  // every block walks as many, some of which do not exist
 };
 
-CT1D_HD constexpr int first_position(const Geometry& g) { return static_cast<int>(g.padding / g.stride / 8 * 8); }
-CT1D_HD constexpr int64 row_tiles_of(const Geometry& g) {
-  const int64 last = (g.padding + g.length_out - 1) / g.stride;
-  return ceil_div(last + 1 - first_position(g), kBlockPositions);
+CT1D_HD constexpr int64 place_tiles(const Geometry& g, int element_bytes) {
+  return ceil_div(g.batch * period_of(g, element_bytes).places, kBlockPositions);
 }
-CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g) {
-  return row_tiles_of(g) * g.batch * extent_of(t, g).panels;
+CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g, int element_bytes) {
+  return place_tiles(g, element_bytes) * extent_of(t, g).panels;
 }
 
-CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, unsigned blocks) {
+CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, int element_bytes, unsigned blocks) {
   Schedule s{};
   const unsigned panels = static_cast<unsigned>(extent_of(t, g).panels);
-  s.row_tiles = static_cast<unsigned>(row_tiles_of(g));
   s.panels = t.resident != 0 ? panels : 1;
-  s.tiles = s.row_tiles * static_cast<unsigned>(g.batch) * (t.resident != 0 ? 1 : panels);
+  s.tiles = static_cast<unsigned>(place_tiles(g, element_bytes)) * (t.resident != 0 ? 1 : panels);
   s.workers = blocks / s.panels;
   s.strip = t.strip > 0 ? static_cast<unsigned>(t.strip) : (s.tiles + s.workers - 1) / s.workers;
   s.strip += s.strip == 0;  // of an empty batch
@@ -247,16 +271,14 @@ CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, uns
 }
 
 /// Tile `n` of a block.
-CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, int first, unsigned block, unsigned n) {
+CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, unsigned block, unsigned n) {
   const unsigned worker = block / s.panels;
   const unsigned round = n / s.strip;
   const unsigned flat = (round * s.workers + worker) * s.strip + (n - round * s.strip);
   const unsigned place = flat / free_panels;
-  const unsigned batch = place / s.row_tiles;
   Tile tile{};
-  tile.batch = static_cast<int>(batch);
   tile.panel = static_cast<int>(block % s.panels + (flat - place * free_panels));
-  tile.first = first + static_cast<int>(place - batch * s.row_tiles) * kBlockPositions;
+  tile.first = static_cast<int>(place) * kBlockPositions;
   tile.exists = flat < s.tiles;
   return tile;
 }
@@ -267,7 +289,7 @@ CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, int firs
 CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes) {
   const Facts f = facts_of(t, g, element_bytes);
   const int64 panels = t.resident != 0 ? extent_of(t, g).panels : 1;
-  const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g), panels));
+  const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g, element_bytes), panels));
   LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
   shape.shared_bytes =

@@ -18,20 +18,20 @@ __device__ __forceinline__ bool weights_unserved(const RunArguments& a, int pane
   return __any_sync(0xFFFFFFFFu, any);
 }
 
-/// Four positions from `position` of all columns: a lane has every 32nd.
+/// A quad's four positions of all columns: a lane has every 32nd.
 template <class I>
-__device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared, const Tile& tile, int position) {
+__device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared, int panel_number, const Quad& quad) {
   using Element = typename I::Element;
   const Geometry& g = a.geometry;
   constexpr int kMine = (I::kColumns + 31) / 32;
   const int lane = lane_of_warp();
-  const Panel panel = find_panel<I>(g, shared, tile.panel);
+  const Panel panel = find_panel<I>(g, shared, panel_number);
   const Offsets offsets = offsets_of(g);
   const int64 channels = panel.in_channels;
-  const Element* x = static_cast<const Element*>(a.x) + tile.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
+  const Element* x = static_cast<const Element*>(a.x) + quad.batch * g.x_batch_stride + panel.first_in * g.x_row_stride;
   const float* w =
       reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) + packed_of(I::tunables(), g).plain) +
-      tile.panel * channels * offsets.count * I::kColumns;
+      panel_number * channels * offsets.count * I::kColumns;
   float sum[4][kMine];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -59,7 +59,7 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int64 at = position + i - tap * offsets.step;
+        const int64 at = quad.position + i - tap * offsets.step;
         const bool exists = within && at >= 0 && at < g.length;
         value[k][i] = load_element(exists ? row + at : x);
         exist |= exists ? 1u << (4 * k + i) : 0u;  // a product with no x is not 0 times infinity
@@ -91,10 +91,10 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
     const int64 phase = (panel.first_column + column) % stride;
     const int64 channel = panel.first_out + within;
     const float bias = a.bias != nullptr && exists ? load_element(static_cast<const Element*>(a.bias) + channel) : 0.0f;
-    Element* const y = static_cast<Element*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride;
+    Element* const y = static_cast<Element*>(a.y) + quad.batch * g.y_batch_stride + channel * g.y_row_stride;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int64 t = (position + i) * stride + phase - g.padding;
+      const int64 t = (quad.position + i) * stride + phase - g.padding;
       store_element(y + t, sum[i][c] + bias, exists && t >= 0 && t < g.length_out);
     }
   }
@@ -102,10 +102,9 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
 
 /// Whether some output of the four positions may have fewer than 16 products: two fp16 parts leave one product an error
 /// of up to 2^-21, which sums of fewer do not average enough. Sums with all of their taps are never as short
-/// (family.cpp).
+/// (family.cpp). Asked of classes that split, with less than 16 channels.
 template <class I>
 __device__ __forceinline__ bool short_sums(const Geometry& g, int in_channels, int position) {
-  if (!I::kSplits || in_channels >= 16) return false;
   const Offsets offsets = offsets_of(g);
   const int64 first = max_of(0, floor_div(position + 3 - g.length, offsets.step) + 1);
   const int64 last = min_of(offsets.count - 1, position / offsets.step);
@@ -133,10 +132,12 @@ __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int
     const int in_channels = find_panel<I>(a.geometry, shared, panel).in_channels;
     const uint32 flags = all ? 0xFFu : load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
 #pragma unroll 1
-    for (int quad = 0; quad < 8; ++quad) {
-      const int position = tile.first + 4 * (8 * warp_of_group() + quad);
-      if ((flags >> quad & 1) != 0 || short_sums<I>(a.geometry, in_channels, position)) {
-        repair_quad<I>(a, shared, tile, position);
+    for (int number = 0; number < 8; ++number) {
+      const bool marked = (flags >> number & 1) != 0;
+      if (!marked && (!I::kSplits || in_channels >= 16)) continue;
+      const Quad quad = find_quad<I>(a.geometry, shared, tile, 8 * warp_of_group() + number);
+      if (quad.exists && (marked || short_sums<I>(a.geometry, in_channels, quad.position))) {
+        repair_quad<I>(a, shared, panel, quad);
       }
     }
   }

@@ -80,12 +80,13 @@ __device__ __forceinline__ void store_pairs(const float (&s0)[I::kSums], const f
   const Panel panel = find_panel<I>(g, shared, tile.panel);
   const int column = 8 * First + 2 * (lane % 4) + E;
   const int64 channel = panel.first_out + panel.first_column + column;
-  const int t_warp = tile.first - static_cast<int>(g.padding) + 32 * warp_of_group();
+  const Quad quad = find_own_quad<I>(g, shared, tile);
+  const int t_warp = first_of_warp(quad) - static_cast<int>(g.padding);
   Target to;
   to.t = t_warp + lane / 4 * 4;
   to.columns = panel.columns - column;
   to.length = static_cast<int>(g.length_out);
-  to.y = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride + channel * g.y_row_stride + to.t;
+  to.y = static_cast<float*>(a.y) + quad.batch * g.y_batch_stride + channel * g.y_row_stride + to.t;
   const float* const factors = factors_of<I>(a, shared, tile.panel) + column;
   const float* const bias = a.bias != nullptr ? static_cast<const float*>(a.bias) + channel : nullptr;
   const int64 row_step = 8 * g.y_row_stride;

@@ -56,13 +56,14 @@ __device__ __forceinline__ float store_halves(const float (&s0)[I::kSums], const
   const int q = lane % 4;
   const bool odd = lane / 4 % 2 != 0;
   const Panel panel = find_panel<I>(g, shared, tile.panel);
-  const int warp_first = tile.first + 32 * warp_of_group();
+  const Quad quad = find_own_quad<I>(g, shared, tile);
+  const int warp_first = first_of_warp(quad);
   const int length = static_cast<int>(g.length_out);
   const int padding = static_cast<int>(g.padding);
-  const int position = warp_first + (S == 1 ? lane / 8 * 8 : lane / 4 * 4 + (S == 2 ? 0 : S == 4 ? q % 2 * 2 : q));
+  const int position = quad.position + (S == 1 ? (odd ? -4 : 0) : S == 2 ? 0 : S == 4 ? q % 2 * 2 : q);
   const bool inside = warp_first * S >= padding && (warp_first + 32) * S - padding <= length;
   const Element* const bias = static_cast<const Element*>(a.bias);
-  unsigned short* const y = static_cast<unsigned short*>(a.y) + tile.batch * g.y_batch_stride;
+  unsigned short* const y = static_cast<unsigned short*>(a.y) + quad.batch * g.y_batch_stride;
   float most = 0.0f;
 #pragma unroll
   for (int j = First; j < First + Count; ++j) {

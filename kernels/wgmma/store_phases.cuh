@@ -130,14 +130,15 @@ __device__ __forceinline__ void store_pieces(const float (&s0)[I::kSums], const 
   const int lane = lane_of_warp();
   const int q = lane % 4;
   const Panel panel = find_panel<I>(g, shared, tile.panel);
-  const int warp_first = tile.first + 32 * warp_of_group();
+  const Quad quad = find_own_quad<I>(g, shared, tile);
+  const int warp_first = first_of_warp(quad);
   const int length = static_cast<int>(g.length_out);
   const int padding = static_cast<int>(g.padding);
-  const int position = warp_first + lane / 4 * 4 + (S == 2 ? 0 : S == 4 ? q % 2 * 2 : q);
+  const int position = quad.position + (S == 2 ? 0 : S == 4 ? q % 2 * 2 : q);
   const bool inside = warp_first * S >= padding && (warp_first + 32) * S - padding <= length;
   const float* const factors = factors_of<I>(a, shared, tile.panel) + 2 * q;
   const float* const bias = static_cast<const float*>(a.bias);
-  float* const y = static_cast<float*>(a.y) + tile.batch * g.y_batch_stride;
+  float* const y = static_cast<float*>(a.y) + quad.batch * g.y_batch_stride;
   constexpr int kBatch = Count % 2 == 0 ? 2 : 1;
 #pragma unroll
   for (int j = First; j < First + Count; j += kBatch) {
@@ -200,10 +201,11 @@ __device__ __forceinline__ float store_each(const float (&s0)[I::kSums], const f
   const int stride = stride_of<I>(g);
   const Panel panel = find_panel<I>(g, shared, tile.panel);
   const int length = static_cast<int>(g.length_out);
-  const int position = tile.first + 32 * warp_of_group() + lane / 4 * 4;
+  const Quad quad = find_own_quad<I>(g, shared, tile);
+  const int position = quad.position;
   const float* const factors = factors_of<I>(a, shared, tile.panel);
   const Element* const bias = static_cast<const Element*>(a.bias);
-  Element* const y = static_cast<Element*>(a.y) + tile.batch * g.y_batch_stride;
+  Element* const y = static_cast<Element*>(a.y) + quad.batch * g.y_batch_stride;
 #pragma unroll
   for (int j = First; j < First + Count; ++j) {
     float factor[2];
