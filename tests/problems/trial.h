@@ -65,7 +65,7 @@ struct Task {
   struct Way {
     Configuration configuration;
     Program program;
-    std::future<Expected<CompiledUnit>> unit;
+    std::shared_future<Expected<CompiledUnit>> unit;
   };
   std::vector<Way> ways;
 };
@@ -83,6 +83,18 @@ inline std::string fault_of(const Trying& t, const Problem& problem, Task::Way& 
   return errors ? std::string() : errors.failure().reason;
 }
 
+/// The programs are handed to the compiler.
+inline Task task_of(const Trying& t, const Problem& problem, int turn,
+                    const std::vector<Configuration>& configurations) {
+  Task task{problem, turn, {}};
+  for (const Configuration& configuration : configurations) {
+    Program program = t.family.build({problem, t.accuracy, t.facts}, configuration);
+    auto unit = t.compiler.compile(program.unit);
+    task.ways.push_back({configuration, std::move(program), std::move(unit)});
+  }
+  return task;
+}
+
 /// Problems that the family serves, drawn: the same for every class of a family, others for every family. All of their
 /// programs are handed to the compiler at once.
 inline std::vector<Task> drawn_tasks(const Trying& t) {
@@ -98,15 +110,10 @@ inline std::vector<Task> drawn_tasks(const Trying& t) {
       ++refusals[*refusal];
       continue;
     }
-    Task task{problem, static_cast<int>(tasks.size()), {}};
+    const int turn = static_cast<int>(tasks.size());
     std::vector<Configuration> configurations{t.family.general_configuration(context)};
-    if (task.turn % t.specialised_each == 0) configurations.push_back(t.family.default_configuration(context));
-    for (const Configuration& configuration : configurations) {
-      Program program = t.family.build(context, configuration);
-      auto unit = t.compiler.compile(program.unit);
-      task.ways.push_back({configuration, std::move(program), std::move(unit)});
-    }
-    tasks.push_back(std::move(task));
+    if (turn % t.specialised_each == 0) configurations.push_back(t.family.default_configuration(context));
+    tasks.push_back(task_of(t, problem, turn, configurations));
   }
   for (const auto& [reason, count] : refusals) std::printf("%d refused: %s\n", count, reason.c_str());
   return tasks;
