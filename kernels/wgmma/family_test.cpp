@@ -190,12 +190,9 @@ TEST(WgmmaLayout, ItemsHaveAPlaceForEveryOutputAndZerosBeforeTheNext) {
             EXPECT_GE(period * stride, padding + g.length_out);
             EXPECT_EQ(period % (bytes == 2 && stride == 1 ? 8 : 4), 0);
             // what an item's first outputs read before it are places of the last one where x is not
-            const layout::Offsets offsets = layout::offsets_of(g);
-            const std::int64_t first = padding / stride - (offsets.count - 1) * offsets.step;
-            if (first < 0) {
-              EXPECT_GE(period + first, length);
-            }
-            EXPECT_LT(period - 8, ct1d::max_of((padding + g.length_out - 1) / stride + 1, length - first));
+            const std::int64_t before = ct1d::floor_div(dilation * 90 - padding, stride);
+            EXPECT_GE(period - ct1d::max_of(0, before), before > 0 ? length : 1);
+            EXPECT_LT(period - 8, (padding + g.length_out - 1) / stride + 1);
           }
 }
 

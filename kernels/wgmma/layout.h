@@ -204,8 +204,10 @@ CT1D_HD constexpr int fragments(const Tunables& t, int tap_step) { return halo_o
 // ---- tiles
 // -----------------------------------------------------------------------------------------------------------
 
-/// How batch items lie one behind the other in rows of x: item b's position m is place b * period + m. Places from
-/// `length` on are zeros to the products, so that what the next item's first outputs read before it is zeros.
+/// How batch items lie one behind the other in rows of x: item b's position m is place b * period + m, for every m with
+/// outputs. Positions from `length` on are zeros to the products. They are what the next item's outputs read before it:
+/// its first, t = 0, reaches (dilation * (kernel_size - 1) - padding) / stride positions back, and as many follow x in
+/// the outputs' positions.
 struct Period {
   unsigned places;
   unsigned reciprocal;  // of `places`, times 2^(32 + shift), rounded up
@@ -215,13 +217,10 @@ struct Period {
 /// Whole pieces of 16 bytes lie in one item where rows of x are made of them, eight neighbours of stride 1 in 16-bit y,
 /// and always four.
 CT1D_HD constexpr Period period_of(const Geometry& g, int element_bytes) {
-  const Offsets offsets = offsets_of(g);
-  const int64 first = g.padding / g.stride;  // with outputs
   const int64 last = (g.padding + g.length_out - 1) / g.stride;
-  const int64 least = max_of(last + 1, g.length + (offsets.count - 1) * offsets.step - first);
   const int64 unit = element_bytes == 2 && (g.stride == 1 || g.x_row_stride % 8 == 0) ? 8 : 4;
   Period p{};
-  p.places = static_cast<unsigned>(ceil_div(least, unit) * unit);
+  p.places = static_cast<unsigned>(ceil_div(last + 1, unit) * unit);
   int bits = 2;
   while (p.places > 1ull << bits) ++bits;
   p.reciprocal = static_cast<unsigned>(((1ull << (31 + bits)) + p.places - 1) / p.places);
