@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/phases.h"
-#include "kernels/wgmma/layout.h"
+#include "kernels/wgmma/estimate.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -25,6 +25,9 @@ int most_unpromoted(Accuracy accuracy) {
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 
 constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
+
+constexpr int kTiles[] = {128, 112, 96, 80, 72, 64, 48, 32, 16, 8};
+constexpr int kStages[] = {7, 5, 4, 3, 2};  // as the default tries them
 
 /// The most blocks of the list that the device's SMs hold, one each.
 int blocks_for(const DeviceFacts& device) {
@@ -161,16 +164,6 @@ Tunables general(const BuildContext& context) {
   return t;
 }
 
-/// Column tiles from the least that the kernel multiplies in vain to the most, the widest first among equals.
-std::vector<int> tiles_by_waste(const Geometry& g) {
-  std::vector<int> tiles{128, 112, 96, 80, 72, 64, 48, 32, 16, 8};
-  std::stable_sort(tiles.begin(), tiles.end(), [g](int a, int b) {
-    const auto columns = [g](int tile) { return ct1d::ceil_div(g.out_per_group() * g.stride, tile) * tile; };
-    return columns(a) < columns(b);
-  });
-  return tiles;
-}
-
 class WgmmaFamily final : public Family {
  public:
   std::string_view name() const override { return "wgmma"; }
@@ -208,21 +201,30 @@ class WgmmaFamily final : public Family {
   Configuration default_configuration(const BuildContext& context) const override {
     const std::vector<Constraint> all = all_constraints(context);
     const Geometry g = context.problem.geometry();
-    Tunables t = general(context);
+    const Tunables usual = general(context);
+    Tunables best = usual;
+    double least = layout::cycles_of(usual, g, element_bytes(context));
     for (const int promote : {0, 1})
       for (const int resident : {1, 0})
-        for (const int taps : {3, 2, 1})
-          for (const int tile : tiles_by_waste(g))
-            for (const int stages : {7, 4, 3, 2}) {
-              t.promote = promote;
-              t.resident = resident;
-              t.taps = taps;
-              t.OC_TILE = tile;
-              t.stages = stages;
-              t.wide_stores = 1;
-              if (satisfies(all, t)) return to_configuration(t);
-            }
-    return to_configuration(general(context));
+        for (const int taps : {3, 2, 4, 1})
+          for (const int tile : kTiles) {
+            Tunables t = usual;
+            t.promote = promote;
+            t.resident = resident;
+            t.taps = taps;
+            t.OC_TILE = tile;
+            t.wide_stores = 1;
+            const auto stages = std::find_if(std::begin(kStages), std::end(kStages), [&](int count) {
+              t.stages = count;
+              return satisfies(all, t);
+            });
+            if (stages == std::end(kStages)) continue;
+            const double cycles = layout::cycles_of(t, g, element_bytes(context));
+            if (cycles >= least) continue;
+            least = cycles;
+            best = t;
+          }
+    return to_configuration(best);
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(general(context));

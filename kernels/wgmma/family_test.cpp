@@ -233,6 +233,17 @@ TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
       }
 }
 
+TEST(WgmmaFamily, DefaultsAreWideWhereThatKeepsEverySmBusy) {
+  const auto of = [](const Problem& problem) {
+    return to_tunables<layout::Tunables>(wgmma().default_configuration(on_h200(problem)));
+  };
+  EXPECT_EQ(of({72, 768, 384, 16, 8, 4, 0, 1, 1, true, 264}).OC_TILE, 128);  // 1824 tiles
+  const Problem small{4, 2048, 768, 8, 4, 2, 0, 1, 1, true, 236};            // 96 of them, more if narrower
+  const layout::Tunables t = of(small);
+  EXPECT_LT(t.OC_TILE, 128);
+  EXPECT_GT(layout::tile_count(t, small.geometry(), 4), 96);
+}
+
 TEST(WgmmaFamily, SaysWhatItDoesNotServe) {
   const auto refusal = [](const Problem& problem, Accuracy accuracy, const char* profile) {
     return wgmma().refuses({problem, accuracy, read_profile(profile)}).value_or("");
