@@ -49,6 +49,9 @@ inline void store_shared_2(uint32 address, unsigned short value, CT1D_HOST_SITE)
   store_shared(address, value, file, line);
 }
 inline void store_shared_4(uint32 address, uint32 value, CT1D_HOST_SITE) { store_shared(address, value, file, line); }
+inline void store_shared_8(uint32 address, uint32 a, uint32 b, CT1D_HOST_SITE) {
+  store_shared(address, uint2{a, b}, file, line);
+}
 inline void store_shared_16(uint32 address, uint32 a, uint32 b, uint32 c, uint32 d, CT1D_HOST_SITE) {
   store_shared(address, uint4{a, b, c, d}, file, line);
 }
@@ -101,6 +104,9 @@ __device__ __forceinline__ void store_shared_2(uint32 address, unsigned short va
 }
 __device__ __forceinline__ void store_shared_4(uint32 address, uint32 value) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+__device__ __forceinline__ void store_shared_8(uint32 address, uint32 a, uint32 b) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
 }
 __device__ __forceinline__ void store_shared_16(uint32 address, uint32 a, uint32 b, uint32 c, uint32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");

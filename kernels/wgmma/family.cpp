@@ -26,7 +26,7 @@ int element_bytes(const BuildContext& context) { return bytes_of(element_of(cont
 
 constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
 
-constexpr int kTiles[] = {128, 112, 96, 80, 72, 64, 48, 32, 16, 8};
+constexpr int kTiles[] = {128, 120, 112, 104, 96, 88, 80, 72, 64, 56, 48, 40, 32, 24, 16, 8};
 constexpr int kStages[] = {7, 5, 4, 3, 2};  // as the default tries them
 
 /// The most blocks of the list that the device's SMs hold, one each.
@@ -59,7 +59,7 @@ bool fits_int(const Geometry& g) {
   const double item = std::max((real(g.padding) + real(g.length_out)) / real(g.stride),
                                real(g.length) + real(g.dilation) * real(g.kernel_size) / real(g.stride));
   const double places = std::max(1.0, real(g.batch)) * (item + 10);
-  const double tiles = (places / layout::kBlockPositions + 1) * (columns / 8 + real(g.groups));
+  const double tiles = (places / layout::kBlockPositions + 1) * (columns / 4 + real(g.groups));
   const double steps = (real(g.in_per_group()) / layout::kStepChannels + 1) * real(g.kernel_size);
   return std::max({reach + kTile * real(g.stride), places + kTile, tiles, steps, real(g.in_channels), columns * 16}) <
          kMost;
@@ -134,6 +134,10 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [columns = g.out_per_group() * g.stride](const T& t) {
                       return t.OC_TILE == 8 || t.OC_TILE == 32 || t.OC_TILE < 2 * columns;
                     }),
+      constraint<T>({"OC_TILE"}, "OC_TILE of 24, 40, 56, 88, 104 or 120 is for strides beyond 2 other than 4",
+                    [stride = g.stride](const T& t) {
+                      return t.OC_TILE % 16 == 0 || t.OC_TILE == 8 || t.OC_TILE == 72 || (stride > 2 && stride != 4);
+                    }),
       constraint<T>({"OC_TILE", "taps", "wide_stores", "resident"},
                     "wide_stores changes nothing but at stride 1 (and where all geometry is known at run time)",
                     [g](const T& t) {
@@ -183,7 +187,9 @@ class WgmmaFamily final : public Family {
   std::vector<Tunable> tunables() const override {
     std::vector<Value> blocks;
     for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
-    return {{"OC_TILE", {8, 16, 32, 48, 64, 72, 80, 96, 112, 128}, "columns of a block: output channels times phases"},
+    return {{"OC_TILE",
+             {8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128},
+             "columns of a block: output channels times phases"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
             {"promote", {1, 0}, "1: sums are added up in fp32 every 16 channels; 0: a tile's stay in the accumulators"},
             {"taps", {1, 2, 3, 4}, "taps of a phase that are multiplied from one conversion of x"},

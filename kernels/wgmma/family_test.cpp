@@ -69,7 +69,7 @@ TEST(WgmmaLayout, StatesTheSeedProblemsMemory) {
   const layout::Facts facts = layout::facts_of(t, g, 4);
   EXPECT_EQ(facts.tap_step, 1);
   EXPECT_EQ(facts.slots, 8);  // 128 channels
-  const layout::Shared s = layout::shared_of(t, 1, 8, 4);
+  const layout::Shared s = layout::shared_of(t, 1, 8, 1, 4);
   EXPECT_EQ(s.raw, 8 * 24576);
   EXPECT_EQ(s.barriers, s.raw + 2 * 2 * 16 * 136 * 4);
   EXPECT_LE(s.bytes, 227 * 1024);
@@ -211,11 +211,38 @@ TEST(WgmmaLayout, ItemsOfPlacesAreQuotients) {
 }
 
 TEST(WgmmaLayout, StreamedWeightsTakeWhatIsLeft) {
-  EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1, 4), 8);
+  EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1, 1, 4), 8);
   const layout::Tunables large = with(128, 3, 3, 4, 0);
-  const int slots = layout::streamed_slots(large, 1, 4);
-  EXPECT_LE(layout::shared_of(large, 1, slots, 4).bytes, layout::kSharedBudget);
-  EXPECT_GT(layout::shared_of(large, 1, slots + 1, 4).bytes, layout::kSharedBudget);
+  const int slots = layout::streamed_slots(large, 1, 1, 4);
+  EXPECT_LE(layout::shared_of(large, 1, slots, 1, 4).bytes, layout::kSharedBudget);
+  EXPECT_GT(layout::shared_of(large, 1, slots + 1, 1, 4).bytes, layout::kSharedBudget);
+}
+
+TEST(WgmmaLayout, StagedPanelsHoldWholeOutputChannels) {
+  EXPECT_EQ(layout::width_of(128, 5), 125);
+  EXPECT_EQ(layout::width_of(120, 5), 120);
+  EXPECT_EQ(layout::width_of(56, 7), 56);
+  for (const int stride : {1, 2, 4, 8, 256}) EXPECT_EQ(layout::width_of(120, stride), 120);
+  EXPECT_EQ(layout::width_of(32, 0), 32) << "a stride known at run time";
+  EXPECT_EQ(layout::width_of(8, 11), 8) << "a channel that does not fit";
+  const Problem problem{1, 16, 50, 10, 5, 0, 0, 1, 2, false, 100};  // 25 channels a group: one in the second panel
+  EXPECT_EQ(layout::extent_of(with(120, 1, 2, 4, 1), problem.geometry()).group_panels, 2);
+  EXPECT_EQ(layout::extent_of(with(120, 1, 2, 4, 1), problem.geometry()).panels, 4);
+}
+
+TEST(WgmmaLayout, StagedRunsHaveRoomWhereverTheyBegin) {
+  for (const int bytes : {4, 2})
+    for (int stride = 3; stride <= 44; ++stride)
+      for (int columns = 8; columns <= 128; columns += 8) {
+        const layout::Staging s = layout::staging_of(columns, stride, bytes);
+        ASSERT_EQ(s.bytes > 0, layout::is_staged(columns, stride));
+        if (s.bytes == 0) continue;
+        EXPECT_GE(s.channels, 1);
+        EXPECT_LE(s.channels * stride, columns);
+        EXPECT_LE(s.bytes, layout::kStagingBudget);
+        EXPECT_EQ(s.pitch * bytes % 16, 0);
+        EXPECT_GE(s.pitch, 32 * stride + 16 / bytes);  // whole pieces, one of them begun before the run
+      }
 }
 
 TEST(WgmmaFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {

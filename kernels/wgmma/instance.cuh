@@ -28,7 +28,7 @@ struct Instance {
   }
   static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    PROMOTE,  TAPS,  HALVES, STAGES,
                                          TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS};
-  static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, sizeof(Element_));
+  static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, STRIDE, sizeof(Element_));
   using Element = Element_;
   static constexpr int kBytes = sizeof(Element);
   static constexpr bool kSmall = kBytes == 2;  // x is multiplied as it is
@@ -48,6 +48,8 @@ struct Instance {
   static constexpr bool kResident = RESIDENT != 0;
   static constexpr int kSlots = SLOTS;
   static constexpr int kStride = STRIDE;  // 0: known at run time
+  static constexpr bool kStaged = is_staged(OC_TILE_, STRIDE);
+  static constexpr int kWidth = width_of(OC_TILE_, STRIDE);  // columns of a panel in use
   static constexpr int kHalo = halo_of(kTunables, TAP_STEP);
   static constexpr int kLead = lead_of(kTunables, TAP_STEP, kBytes);
   static constexpr int kSpan = 4 + kHalo;  // positions that a thread reads, from t0 - halo
@@ -176,16 +178,16 @@ struct Panel {
   int first_column;  // the panel's
   int columns;       // that exist
 };
-CT1D_HD constexpr Panel panel_of(int panel, int tile, int group_panels, int in_per_group, int out_per_group,
+CT1D_HD constexpr Panel panel_of(int panel, int width, int group_panels, int in_per_group, int out_per_group,
                                  int stride) {
   Panel p{};
   p.group = panel / group_panels;
-  p.first_column = (panel - p.group * group_panels) * tile;
+  p.first_column = (panel - p.group * group_panels) * width;
   p.in_channels = in_per_group;
   p.first_in = p.group * in_per_group;
   p.first_out = p.group * out_per_group;
   const int left = out_per_group * stride - p.first_column;
-  p.columns = left < tile ? left : tile;
+  p.columns = left < width ? left : width;
   return p;
 }
 template <class I>
@@ -195,7 +197,7 @@ __device__ __forceinline__ int stride_of(const Geometry& g) {
 template <class I>
 __device__ __forceinline__ Panel find_panel(const Geometry& g, uint32 shared, int panel) {
   const uint4 a = load_shared_16(shared + I::kShared.schedule + 32);
-  return panel_of(panel, I::kColumns, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z),
+  return panel_of(panel, I::kWidth, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z),
                   stride_of<I>(g));
 }
 

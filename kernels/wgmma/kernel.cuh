@@ -189,8 +189,10 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         pass_turn(true);
         matrix_wait<1>();
         promote<0>(s1, d0, scale.inverse);
-        if (step + 1 == steps_of<I>(shared)) {  // while the last products run
-          again = store_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
+        if constexpr (!I::kStaged) {
+          if (step + 1 == steps_of<I>(shared)) {  // while the last products run
+            again = store_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
+          }
         }
         matrix_wait<0>();
         promote<kHalf>(s1, d1, scale.inverse);
@@ -204,7 +206,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         weight_slot.template next<I::kSlots>();
       }
       if (step + 1 == steps_of<I>(shared)) {
-        constexpr int kFirst = I::kHalves == 2 ? I::kTiles / 2 : 0;
+        constexpr int kFirst = I::kHalves == 2 && !I::kStaged ? I::kTiles / 2 : 0;
         again |= store_columns<I, kFirst, I::kTiles - kFirst>(s0, s1, a, shared, find_tile<I>(shared, consumer, n),
                                                               scale.inverse);
         if (I::kSmall && __any_sync(0xFFFFFFFFu, again)) mark<I>(again, shared, n);

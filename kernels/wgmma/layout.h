@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/common/geometry.h"
+#include "kernels/wgmma/staging.h"
 
 namespace ct1d::wgmma {
 
@@ -75,6 +76,13 @@ CT1D_HD constexpr int64 tap_at(const Geometry& g, int64 phase, int64 number) {
 // ---- what an instance compiles in
 // ------------------------------------------------------------------------------------
 
+inline constexpr int64 kMostOfFact = 1024;  // more is refused or known at run time
+/// The stride; 0: known at run time.
+CT1D_HD constexpr int64 stride_fact(const Tunables& t, const Geometry& g) {
+  const bool general = t.OC_TILE == 32 && t.taps == 1 && t.resident == 0 && t.wide_stores == 0;
+  return general || g.stride > kMostOfFact ? 0 : g.stride;
+}
+
 /// Positions before a tile's first that its products read; from where a stage's rows start: a multiple of 16 bytes.
 CT1D_HD constexpr int halo_of(const Tunables& t, int tap_step) { return (t.taps - 1) * tap_step; }
 CT1D_HD constexpr int lead_of(const Tunables& t, int tap_step, int element_bytes) {
@@ -105,12 +113,13 @@ struct Shared {
   int stream;           // which streamed weights come next
   int feeds;            // [warpgroup][warp] kFeedBytes
   int flags;            // [warpgroup][warp][kFlagTiles] bytes: bit g, positions 4 * (8 * warp + g) to + 3
+  int staging;          // [warpgroup][warp] outputs on their way to y, where they go through shared memory
   int bytes;
 };
 inline constexpr int kScheduleBytes = 80;
 inline constexpr int kFeedBytes = 32;
 
-CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, int element_bytes) {
+CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, int64 stride, int element_bytes) {
   Shared s{};
   s.raw = slots * step_bytes(t);
   s.barriers = s.raw + kConsumers * t.stages * raw_bytes(t, tap_step, element_bytes);
@@ -119,21 +128,22 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, i
   s.stream = s.schedule + kScheduleBytes;
   s.feeds = s.stream + 16;
   s.flags = s.feeds + kConsumers * 4 * kFeedBytes;
-  s.bytes = s.flags + kConsumers * 4 * kFlagTiles;
+  s.staging = s.flags + kConsumers * 4 * kFlagTiles;
+  s.bytes = s.staging + kConsumers * 4 * staging_of(t.OC_TILE, stride, element_bytes).bytes;
   return s;
 }
 
 /// Slots of streamed weights: as many as fit beside the rest.
-CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step, int element_bytes) {
+CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step, int64 stride, int element_bytes) {
   int slots = kMostSlots;
-  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots, element_bytes).bytes > kSharedBudget) --slots;
+  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots, stride, element_bytes).bytes > kSharedBudget) --slots;
   return slots;
 }
 
 // ---- the problem as products
 // -----------------------------------------------------------------------------------------
 
-/// A panel is OC_TILE columns of one group; a step is 16 channels and `taps` taps of it.
+/// A panel is OC_TILE columns of one group, of which width_of are in use; a step is 16 channels and `taps` taps of it.
 struct Extent {
   int64 group_panels;
   int64 panels;
@@ -142,7 +152,7 @@ struct Extent {
 };
 CT1D_HD constexpr Extent extent_of(const Tunables& t, const Geometry& g) {
   Extent e{};
-  e.group_panels = ceil_div(g.out_per_group() * g.stride, t.OC_TILE);
+  e.group_panels = ceil_div(g.out_per_group() * g.stride, width_of(t.OC_TILE, stride_fact(t, g)));
   e.panels = e.group_panels * g.groups;
   e.windows = ceil_div(offsets_of(g).count, t.taps);
   e.steps = ceil_div(g.in_per_group(), kStepChannels) * e.windows;
@@ -156,13 +166,11 @@ struct Facts {
   int64 slots;
   int64 stride;
 };
-inline constexpr int64 kMostOfFact = 1024;  // more is refused, whatever it is
 CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g, int element_bytes) {
   const int64 tap_step = t.taps > 1 ? min_of(offsets_of(g).step, kMostOfFact) : 1;
-  const bool general = t.OC_TILE == 32 && t.taps == 1 && t.resident == 0 && t.wide_stores == 0;
-  const int64 stride = general || g.stride > kMostOfFact ? 0 : g.stride;
+  const int64 stride = stride_fact(t, g);
   if (t.resident != 0) return {tap_step, min_of(extent_of(t, g).steps, kMostOfFact), stride};
-  return {tap_step, streamed_slots(t, static_cast<int>(tap_step), element_bytes), stride};
+  return {tap_step, streamed_slots(t, static_cast<int>(tap_step), stride, element_bytes), stride};
 }
 
 /// Bytes from the start of what `pack` writes. Parts of weights: [panel][step][part][tap][k / 8][column][k % 8] halves;
@@ -291,8 +299,8 @@ CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, in
   const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g, element_bytes), panels));
   LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
-  shape.shared_bytes =
-      static_cast<unsigned>(shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots), element_bytes).bytes);
+  shape.shared_bytes = static_cast<unsigned>(
+      shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots), f.stride, element_bytes).bytes);
   return shape;
 }
 CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int) {

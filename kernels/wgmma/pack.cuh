@@ -28,7 +28,7 @@ template <class I>
 __device__ __forceinline__ Column<typename I::Element> column_at(const PrepareArguments& a, int panel, int column) {
   const Geometry& g = a.geometry;
   const Panel p =
-      panel_of(panel, I::kColumns, static_cast<int>(extent_of(I::tunables(), g).group_panels),
+      panel_of(panel, I::kWidth, static_cast<int>(extent_of(I::tunables(), g).group_panels),
                static_cast<int>(g.in_per_group()), static_cast<int>(g.out_per_group()), static_cast<int>(g.stride));
   const int64 row = g.out_per_group() * g.kernel_size;
   const int64 channel = (p.first_column + column) / g.stride;

@@ -4,6 +4,7 @@
 
 #include "kernels/wgmma/store_halves.cuh"
 #include "kernels/wgmma/store_phases.cuh"
+#include "kernels/wgmma/store_staged.cuh"
 
 namespace ct1d::wgmma {
 
@@ -114,6 +115,9 @@ __device__ __forceinline__ bool store_columns(float (&s0)[I::kSums], float (&s1)
     constexpr bool kPieces = S == 2 || S == 4 || (S > 0 && S % 8 == 0);
     if constexpr (I::kSmall && (S == 1 || kPieces)) {
       most = store_halves<I, First, Count>(s0, s1, a, shared, tile);
+    } else if constexpr (I::kStaged) {
+      static_assert(First == 0 && Count == I::kTiles, "staged columns are stored together");
+      most = store_staged<I>(s0, s1, a, shared, tile, inverse);
     } else if constexpr (S == 1) {
       store_pairs<I, First, Count, 0>(s0, s1, a, shared, tile, inverse);
       store_pairs<I, First, Count, 1>(s0, s1, a, shared, tile, inverse);
