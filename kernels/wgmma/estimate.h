@@ -15,9 +15,11 @@ inline double cycles_of(const Tunables& t, const Geometry& g, int element_bytes)
   double step = products + 950;
   if (t.products == 1 && t.promote == 1) step += 3.7 * t.OC_TILE;
   if (t.resident == 0) step += 150 + step_bytes(t) / 48.0;
-  const double tile = 4000 + 40.0 * t.OC_TILE;
+  const double tile = t.split > 1 ? 2000 + 15.0 * t.OC_TILE : 4000 + 40.0 * t.OC_TILE;
+  double finish = 0;  // a second launch, and what it reads
+  if (t.split > 1) finish = 6000 + 2.0 * static_cast<double>(workspace_bytes(t, g, element_bytes)) / (t.blocks * 24.0);
   const double weights = t.resident != 0 ? static_cast<double>(e.steps) * step_bytes(t) / 24.0 : 0;
-  return 3000 + weights + s.worker_tiles * (static_cast<double>(e.steps) * step + tile);
+  return 3000 + finish + weights + s.worker_tiles * (static_cast<double>(e.steps) * step + tile);
 }
 
 }  // namespace ct1d::wgmma

@@ -92,7 +92,7 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     [](const T& t) { return t.halves == 1 || (t.halves == 2 && t.promote == 1); }),
       constraint<T>({"OC_TILE", "halves"}, "OC_TILE must be a multiple of 8 * halves of at most 128",
                     [](const T& t) { return t.OC_TILE % (8 * t.halves) == 0 && t.OC_TILE <= 128; }),
-      constraint<T>({"promote", "taps"},
+      constraint<T>({"promote", "taps", "split"},
                     "sums that are not promoted must have at most " + std::to_string(most) +
                         " terms: accumulators round toward zero, and all of one sign it adds up",
                     [g, most](const T& t) {
@@ -108,9 +108,15 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"OC_TILE", "products", "promote", "taps"},
                     "sums, products in flight and converted x must fit the registers of a thread",
                     [g, most = device.max_registers_per_thread](const T& t) { return registers_needed(t, g) <= most; }),
-      constraint<T>({"OC_TILE", "resident", "blocks"}, "resident weights need a block for every OC_TILE columns",
-                    [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).panels <= t.blocks; }),
-      constraint<T>({"OC_TILE", "products", "taps", "stages", "resident"},
+      constraint<T>({"split"}, "split must be 1 to 8", [](const T& t) { return t.split >= 1 && t.split <= 8; }),
+      constraint<T>({"OC_TILE", "blocks", "split"}, "tiles are split where there are less of them than blocks",
+                    [g, bytes](const T& t) {
+                      return t.split == 1 || layout::tile_count(t, g, bytes) < int64{t.split} * t.blocks;
+                    }),
+      constraint<T>({"OC_TILE", "resident", "blocks", "split"},
+                    "resident weights need a block for every OC_TILE columns and each that shares them",
+                    [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).slices <= t.blocks; }),
+      constraint<T>({"OC_TILE", "products", "taps", "stages", "resident", "split"},
                     "weights and stages must fit the device's shared memory a block",
                     [g, bytes, limit = device.shared_per_block_optin](const T& t) {
                       return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(limit);
@@ -143,6 +149,11 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [g](const T& t) {
                       return t.wide_stores == 1 || g.stride == 1 || layout::facts_of(t, g, 4).stride != g.stride;
                     }),
+      constraint<T>({"split"}, "blocks that share a tile must have a step of channels each",
+                    [g](const T& t) {
+                      const int64 steps = ct1d::ceil_div(g.in_per_group(), layout::kStepChannels);
+                      return t.split == 1 || t.split <= steps;
+                    }),
       constraint<T>({"resident", "stages"}, "streamed weights leave room for 3 stages or more",
                     [](const T& t) { return t.resident != 0 || t.stages >= 3; }),
   };
@@ -166,6 +177,13 @@ Tunables general(const BuildContext& context) {
   t.resident = 0;
   t.blocks = blocks_for(context.device);
   return t;
+}
+
+std::vector<std::pair<int, int>> tiles_and_splits() {
+  std::vector<std::pair<int, int>> all;
+  for (const int split : {1, 2, 4, 8})
+    for (const int tile : kTiles) all.emplace_back(tile, split);
+  return all;
 }
 
 class WgmmaFamily final : public Family {
@@ -199,7 +217,8 @@ class WgmmaFamily final : public Family {
             {"wide_stores", {1, 0}, "1: shuffled to pieces of 16 bytes where rows of y are off by 8; 0: pieces of 8"},
             {"resident", {1, 0}, "1: a block's weights stay in shared memory; 0: they stream through a ring"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-            {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+            {"blocks", std::move(blocks), "persistent blocks, one an SM"},
+            {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
@@ -213,8 +232,9 @@ class WgmmaFamily final : public Family {
     for (const int promote : {0, 1})
       for (const int resident : {1, 0})
         for (const int taps : {3, 2, 4, 1})
-          for (const int tile : kTiles) {
+          for (const auto& [tile, split] : tiles_and_splits()) {
             Tunables t = usual;
+            t.split = split;
             t.promote = promote;
             t.resident = resident;
             t.taps = taps;
@@ -246,6 +266,12 @@ class WgmmaFamily final : public Family {
     program.unit.source = "#include \"kernels/wgmma/kernel.cuh\"\n";
     program.unit.kernels = {kernel, pack};
     program.run = {{kernel, layout::run_shape(t, g, bytes)}};
+    if (t.split > 1) {
+      const std::string finish = "ct1d::wgmma::finish" + arguments(t, context);
+      program.unit.kernels.push_back(finish);
+      program.run.push_back({finish, layout::run_shape(t, g, bytes, 1)});
+      program.workspace_bytes = static_cast<std::size_t>(layout::workspace_bytes(t, g, bytes));
+    }
     program.prepare = {{pack, layout::prepare_shape(t, g, bytes)}};
     program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, bytes));
     // Whole tiles, of channels and taps in whole steps: what is executed, not what was asked for.

@@ -47,7 +47,7 @@ template <class I>
 __device__ __forceinline__ void aim(Feed& f, const RunArguments& a, uint32 shared, int consumer) {
   const Geometry& g = a.geometry;
   const Tile tile = find_tile<I>(shared, consumer, f.n);
-  const Panel panel = find_panel<I>(g, shared, tile.panel);
+  const Panel panel = find_slice<I>(g, shared, tile.panel);
   const int row = 4 * warp_of_group();
   f.window = 0;
   f.step = 0;
@@ -242,7 +242,7 @@ template <class I>
 __device__ __forceinline__ uint32 parity_of(const RunArguments& a, uint32 shared, int consumer, unsigned n) {
   const Geometry& g = a.geometry;
   const Tile tile = find_tile<I>(shared, consumer, n);
-  const Panel panel = find_panel<I>(g, shared, tile.panel);
+  const Panel panel = find_slice<I>(g, shared, tile.panel);
   const int64 from = tile.exists ? panel.first_in * g.x_row_stride : 0;
   return static_cast<uint32>(reinterpret_cast<uint64>(a.x) / 2 + from) & 1;
 }

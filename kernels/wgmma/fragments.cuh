@@ -130,6 +130,10 @@ template <class I>
 __device__ __forceinline__ uint32 flags_place(uint32 shared, unsigned n) {
   return shared + I::kShared.flags + fresh_thread() / 32 * kFlagTiles + n % kFlagTiles / 4 * 4;
 }
+template <class I>
+__device__ __forceinline__ uint32 marks_of(uint32 shared, unsigned n) {
+  return load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
+}
 /// Marks the quads of this warp whose tile `n` is to be done again.
 template <class I>
 __device__ __forceinline__ void mark(bool bad, uint32 shared, unsigned n) {

@@ -21,13 +21,13 @@ struct OperandOf<float> {
 };
 
 template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element_>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int TAP_STEP, int SLOTS, int STRIDE, class Element_>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
-    return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS};
+    return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS, SPLIT};
   }
   static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    PROMOTE,  TAPS,  HALVES, STAGES,
-                                         TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS};
+                                         TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS, SPLIT};
   static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, STRIDE, sizeof(Element_));
   using Element = Element_;
   static constexpr int kBytes = sizeof(Element);
@@ -47,6 +47,7 @@ struct Instance {
   static constexpr bool kWideStores = WIDE_STORES != 0;
   static constexpr bool kResident = RESIDENT != 0;
   static constexpr int kSlots = SLOTS;
+  static constexpr int kSplit = SPLIT;
   static constexpr int kStride = STRIDE;  // 0: known at run time
   static constexpr bool kStaged = is_staged(OC_TILE_, STRIDE);
   static constexpr int kWidth = width_of(OC_TILE_, STRIDE);  // columns of a panel in use
@@ -97,7 +98,7 @@ struct Slot {
 template <class I>
 __device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, const Geometry& g) {
   const Extent e = extent_of(I::tunables(), g);
-  const uint32 free_panels = I::kResident ? 1 : static_cast<uint32>(e.panels);
+  const uint32 free_panels = I::kResident ? 1 : static_cast<uint32>(e.slices);
   const uint64 inverse = static_cast<uint64>(packed_of(I::tunables(), g).inverse);
   const Period period = period_of(g, I::kBytes);
   const uint32 at = shared + I::kShared.schedule;
@@ -107,7 +108,9 @@ __device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, 
                   static_cast<uint32>(g.out_per_group()), static_cast<uint32>(e.windows));
   store_shared_16(at + 48, static_cast<uint32>(inverse), static_cast<uint32>(inverse >> 32),
                   static_cast<uint32>(e.steps), s.worker_tiles);
-  store_shared_4(at + 64, static_cast<uint32>(offsets_of(g).step));
+  store_shared_16(at + 64, static_cast<uint32>(offsets_of(g).step), static_cast<uint32>(e.slices),
+                  static_cast<uint32>(e.slice_channels),
+                  static_cast<uint32>(left_of(I::tunables(), g, I::kBytes).marks / 16));
 }
 /// The warpgroup's tile.
 template <class I>
@@ -199,6 +202,18 @@ __device__ __forceinline__ Panel find_panel(const Geometry& g, uint32 shared, in
   const uint4 a = load_shared_16(shared + I::kShared.schedule + 32);
   return panel_of(panel, I::kWidth, static_cast<int>(a.x), static_cast<int>(a.y), static_cast<int>(a.z),
                   stride_of<I>(g));
+}
+
+/// Of slice `number` of all panels': its channels of x alone.
+template <class I>
+__device__ __forceinline__ Panel find_slice(const Geometry& g, uint32 shared, int number) {
+  Panel panel = find_panel<I>(g, shared, number / I::kSplit);
+  if constexpr (I::kSplit > 1) {
+    const int first = number % I::kSplit * static_cast<int>(load_shared_4(shared + I::kShared.schedule + 72));
+    panel.first_in += first;
+    panel.in_channels -= first;
+  }
+  return panel;
 }
 
 /// Two operands in one word, `low` in bits 0 to 15.

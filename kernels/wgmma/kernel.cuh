@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/wgmma/feed.cuh"
+#include "kernels/wgmma/finish.cuh"
 #include "kernels/wgmma/fragments.cuh"
 #include "kernels/wgmma/instance.cuh"
 #include "kernels/wgmma/pack.cuh"
@@ -54,6 +55,18 @@ __device__ __forceinline__ void keep_scale(Scale& kept, const Scale& found, uint
   }
   kept.scale = over ? found.scale : kept.scale;
   kept.inverse = over ? found.inverse : kept.inverse;
+}
+
+/// Finished sums to y, a slice's to the workspace.
+template <class I, int First, int Count>
+__device__ __forceinline__ bool put_columns(float (&s0)[I::kSums], float (&s1)[I::kSums], const RunArguments& a,
+                                            uint32 shared, const Tile& tile, float inverse) {
+  if constexpr (I::kSplit == 1) {
+    return store_columns<I, First, Count>(s0, s1, a, shared, tile, inverse);
+  } else {
+    leave_columns<I, First, Count>(s0, s1, a, shared, tile, inverse);
+    return false;
+  }
 }
 
 /// What a warpgroup does: `tiles` tiles of `steps` steps.
@@ -191,7 +204,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         promote<0>(s1, d0, scale.inverse);
         if constexpr (!I::kStaged) {
           if (step + 1 == steps_of<I>(shared)) {  // while the last products run
-            again = store_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
+            again = put_columns<I, 0, I::kTiles / 2>(s0, s1, a, shared, find_tile<I>(shared, consumer, n), 1.0f);
           }
         }
         matrix_wait<0>();
@@ -207,23 +220,24 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       }
       if (step + 1 == steps_of<I>(shared)) {
         constexpr int kFirst = I::kHalves == 2 && !I::kStaged ? I::kTiles / 2 : 0;
-        again |= store_columns<I, kFirst, I::kTiles - kFirst>(s0, s1, a, shared, find_tile<I>(shared, consumer, n),
-                                                              scale.inverse);
+        again |= put_columns<I, kFirst, I::kTiles - kFirst>(s0, s1, a, shared, find_tile<I>(shared, consumer, n),
+                                                            scale.inverse);
+        if constexpr (I::kSplit > 1) leave_marks<I>(a, shared, find_tile<I>(shared, consumer, n), n);
         if (I::kSmall && __any_sync(0xFFFFFFFFu, again)) mark<I>(again, shared, n);
       }
     }
   }
   copy_commit();
   copy_wait<0>();  // of stages past the last
-  repair<I>(a, shared, consumer);
+  if constexpr (I::kSplit == 1) repair<I>(a, shared, consumer);
 }
 
 /// a.weights: what `pack` wrote.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     TAP_STEP, SLOTS, STRIDE, Element>;
+                     SPLIT, TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -242,6 +256,7 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT R
     }
     barrier_init_fence();
     save_schedule<I>(shared, schedule, a.geometry);
+    if (SPLIT > 1 && blockIdx.x == 0) leave_schedule<I>(a, shared);
   }
   for (int i = thread; i < kConsumers * kFlagTiles; i += kThreads) store_shared_4(shared + I::kShared.flags + i * 4, 0);
   __syncthreads();
@@ -258,11 +273,23 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const CT1D_GRID_CONSTANT R
   consume<I>(a, shared, consumer);
 }
 
+/// Of a split: what the other kernel's blocks left, added up.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int TAP_STEP, int SLOTS, int STRIDE, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int TAP_STEP, int SLOTS, int STRIDE, class Element>
+__global__ void __launch_bounds__(kPositions) finish(const CT1D_GRID_CONSTANT RunArguments a) {
+  using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
+                     SPLIT, TAP_STEP, SLOTS, STRIDE, Element>;
+  extern __shared__ __align__(128) unsigned char shared_memory[];
+  const uint32 shared = shared_address(shared_memory) - I::kShared.schedule;  // what lies before is not there
+  take_schedule<I>(a, shared);
+  finish_tile<I>(a, shared);
+}
+
+template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int TAP_STEP, int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                       TAP_STEP, SLOTS, STRIDE, Element>>(a);
+                       SPLIT, TAP_STEP, SLOTS, STRIDE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma

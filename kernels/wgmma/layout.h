@@ -24,6 +24,7 @@ struct Tunables {
   int resident = 1;     // 1: all weights of a block's columns stay in shared memory; 0: they stream through a ring
   int strip = 0;        // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
   int blocks = 132;     // persistent blocks: one an SM
+  int split = 1;        // blocks that share the steps of a tile; a second kernel adds their sums up
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -38,6 +39,7 @@ struct Tunables {
     v("resident", &Tunables::resident);
     v("strip", &Tunables::strip);
     v("blocks", &Tunables::blocks);
+    v("split", &Tunables::split);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
@@ -148,14 +150,18 @@ struct Extent {
   int64 group_panels;
   int64 panels;
   int64 windows;  // of offsets
-  int64 steps;    // of a tile: channels outside, windows inside
+  int64 steps;    // of a tile and slice: channels outside, windows inside
+  int64 slice_channels;
+  int64 slices;  // of all panels: `split` of each, neighbours. Kernel and packed weights know them as panels
 };
 CT1D_HD constexpr Extent extent_of(const Tunables& t, const Geometry& g) {
   Extent e{};
   e.group_panels = ceil_div(g.out_per_group() * g.stride, width_of(t.OC_TILE, stride_fact(t, g)));
   e.panels = e.group_panels * g.groups;
   e.windows = ceil_div(offsets_of(g).count, t.taps);
-  e.steps = ceil_div(g.in_per_group(), kStepChannels) * e.windows;
+  e.slice_channels = ceil_div(ceil_div(g.in_per_group(), kStepChannels), t.split) * kStepChannels;
+  e.steps = e.slice_channels / kStepChannels * e.windows;
+  e.slices = e.panels * t.split;
   return e;
 }
 
@@ -186,7 +192,7 @@ struct Packed {
 CT1D_HD constexpr Packed packed_of(const Tunables& t, const Geometry& g) {
   const Extent e = extent_of(t, g);
   Packed p{};
-  p.inverse = e.panels * e.steps * step_bytes(t);
+  p.inverse = e.slices * e.steps * step_bytes(t);
   p.flag = p.inverse + e.panels * t.OC_TILE * 4;
   p.plain = p.flag + e.panels * t.OC_TILE * 4;
   p.bytes = p.plain + e.panels * g.in_per_group() * offsets_of(g).count * t.OC_TILE * 4;
@@ -240,7 +246,7 @@ CT1D_HD constexpr unsigned item_of(const Period& p, unsigned place) {
   return static_cast<unsigned>(static_cast<unsigned long long>(place) * p.reciprocal >> 32) >> p.shift;
 }
 
-/// Places of a block, of one panel.
+/// Places of a block, of one panel or slice of its steps.
 struct Tile {
   int panel;
   int first;  // a multiple of kPositions
@@ -261,12 +267,12 @@ CT1D_HD constexpr int64 place_tiles(const Geometry& g, int element_bytes) {
   return ceil_div(g.batch * period_of(g, element_bytes).places, kBlockPositions);
 }
 CT1D_HD constexpr int64 tile_count(const Tunables& t, const Geometry& g, int element_bytes) {
-  return place_tiles(g, element_bytes) * extent_of(t, g).panels;
+  return place_tiles(g, element_bytes) * extent_of(t, g).slices;
 }
 
 CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, int element_bytes, unsigned blocks) {
   Schedule s{};
-  const unsigned panels = static_cast<unsigned>(extent_of(t, g).panels);
+  const unsigned panels = static_cast<unsigned>(extent_of(t, g).slices);
   s.panels = t.resident != 0 ? panels : 1;
   s.tiles = static_cast<unsigned>(place_tiles(g, element_bytes)) * (t.resident != 0 ? 1 : panels);
   s.workers = blocks / s.panels;
@@ -293,9 +299,39 @@ CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, unsigned
 // ---- launches
 // --------------------------------------------------------------------------------------------------------
 
-CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes) {
+/// Bytes from the start of the workspace of what slices leave: sums of [128 places][slice][warp][s0 and s1 of eight
+/// columns][lane] 4 floats, marked quads of [128 places][slice][warp] a word, what the block knows of the problem.
+struct Left {
+  int64 marks;
+  int64 schedule;
+  int64 bytes;
+};
+CT1D_HD constexpr Left left_of(const Tunables& t, const Geometry& g, int element_bytes) {
+  const int64 tiles = kConsumers * tile_count(t, g, element_bytes);
+  Left left{};
+  left.marks = tiles * t.OC_TILE * kPositions * 4;
+  left.schedule = left.marks + tiles * 16;
+  left.bytes = left.schedule + kScheduleBytes;
+  return left;
+}
+/// Eights of columns that a block of the second kernel stores.
+CT1D_HD constexpr int finish_tiles(const Tunables& t, int64 stride) {
+  return is_staged(t.OC_TILE, stride) ? t.OC_TILE / 8 : t.OC_TILE % 16 == 0 ? 2 : 1;
+}
+CT1D_HD constexpr LaunchShape finish_shape(const Tunables& t, const Geometry& g, int element_bytes) {
   const Facts f = facts_of(t, g, element_bytes);
-  const int64 panels = t.resident != 0 ? extent_of(t, g).panels : 1;
+  const Shared s = shared_of(t, static_cast<int>(f.tap_step), static_cast<int>(f.slots), f.stride, element_bytes);
+  const int64 tiles = kConsumers * place_tiles(g, element_bytes) * extent_of(t, g).panels;
+  LaunchShape shape{1, 1, 1, kPositions, 1, 1, static_cast<unsigned>(s.bytes - s.schedule), 1};
+  shape.grid_x = static_cast<unsigned>(max_of(1, tiles * (t.OC_TILE / 8 / finish_tiles(t, f.stride))));
+  return shape;
+}
+
+/// `kernel`: 0, or 1 for the second one of a split.
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes, int kernel = 0) {
+  if (kernel == 1) return finish_shape(t, g, element_bytes);
+  const Facts f = facts_of(t, g, element_bytes);
+  const int64 panels = t.resident != 0 ? extent_of(t, g).slices : 1;
   const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g, element_bytes), panels));
   LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
@@ -308,6 +344,8 @@ CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g
       static_cast<unsigned>(extent_of(t, g).panels * t.OC_TILE), 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
 }
 CT1D_HD constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int) { return packed_of(t, g).bytes; }
-CT1D_HD constexpr int64 workspace_bytes(const Tunables&, const Geometry&, int) { return 0; }
+CT1D_HD constexpr int64 workspace_bytes(const Tunables& t, const Geometry& g, int element_bytes) {
+  return t.split > 1 ? left_of(t, g, element_bytes).bytes : 0;
+}
 
 }  // namespace ct1d::wgmma

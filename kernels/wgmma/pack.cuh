@@ -46,7 +46,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const int panel = static_cast<int>(blockIdx.x) / I::kColumns;
   const int place = static_cast<int>(blockIdx.x) % I::kColumns;
   const Column<typename I::Element> column = column_at<I>(a, panel, place);
-  const int64 padded = ceil_div(column.channels, kStepChannels) * kStepChannels;
+  const int64 padded = extent.slice_channels * I::kSplit;
   WeightRange range{0, 0};
   Scale scale{1.0f, 1.0f};
   if constexpr (!I::kSmall) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
       const uint32 hi =
           I::kSplits || I::kSmall ? operand_pair<typename I::Operand>(value, value) : half_pair_away(value, value);
       const float rest = value - low_half(hi);
-      const int64 step = panel * extent.steps + ic / kStepChannels * extent.windows + k / I::kTaps;
+      const int64 step = panel * I::kSplit * extent.steps + ic / kStepChannels * extent.windows + k / I::kTaps;
       unsigned short* const halves = reinterpret_cast<unsigned short*>(packed + step * I::kStepBytes);
       const int tap = static_cast<int>(k % I::kTaps);
       const int channel = static_cast<int>(ic % kStepChannels);

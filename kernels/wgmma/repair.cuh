@@ -18,12 +18,12 @@ __device__ __forceinline__ bool weights_unserved(const RunArguments& a, int pane
   return __any_sync(0xFFFFFFFFu, any);
 }
 
-/// A quad's four positions of all columns: a lane has every 32nd.
-template <class I>
+/// A quad's four positions of columns 8 * First on, Count eights: a lane has every 32nd.
+template <class I, int First, int Count>
 __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared, int panel_number, const Quad& quad) {
   using Element = typename I::Element;
   const Geometry& g = a.geometry;
-  constexpr int kMine = (I::kColumns + 31) / 32;
+  constexpr int kMine = (8 * Count + 31) / 32;
   const int lane = lane_of_warp();
   const Panel panel = find_panel<I>(g, shared, panel_number);
   const Offsets offsets = offsets_of(g);
@@ -53,8 +53,8 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
       const bool within = first + k < products;
 #pragma unroll
       for (int c = 0; c < kMine; ++c) {
-        weight[k][c] = within && 32 * c + lane < I::kColumns
-                           ? load_constant(w + (first + k) * I::kColumns + 32 * c + lane)
+        weight[k][c] = within && 32 * c + lane < 8 * Count
+                           ? load_constant(w + (first + k) * I::kColumns + 8 * First + 32 * c + lane)
                            : float_of_bits(kNoTap);
       }
 #pragma unroll
@@ -84,8 +84,8 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
   }
 #pragma unroll
   for (int c = 0; c < kMine; ++c) {
-    const int column = lane + 32 * c;
-    const bool exists = column < panel.columns;
+    const int column = 8 * First + lane + 32 * c;
+    const bool exists = column < panel.columns && column < 8 * (First + Count);
     const int64 stride = g.stride;
     const int64 within = (panel.first_column + column) / stride;
     const int64 phase = (panel.first_column + column) % stride;
@@ -115,6 +115,21 @@ __device__ __forceinline__ bool short_sums(const Geometry& g, int in_channels, i
   return taps * in_channels < 16;
 }
 
+/// The warp's quads of a tile that bit g of `flags` marks or whose sums are short.
+template <class I, int First, int Count>
+__device__ __forceinline__ void repair_marked(const RunArguments& a, uint32 shared, const Tile& tile, uint32 flags) {
+  const int in_channels = find_panel<I>(a.geometry, shared, tile.panel).in_channels;
+#pragma unroll 1
+  for (int number = 0; number < 8; ++number) {
+    const bool marked = (flags >> number & 1) != 0;
+    if (!marked && (!I::kSplits || in_channels >= 16)) continue;
+    const Quad quad = find_quad<I>(a.geometry, shared, tile, 8 * warp_of_group() + number);
+    if (quad.exists && (marked || short_sums<I>(a.geometry, in_channels, quad.position))) {
+      repair_quad<I, First, Count>(a, shared, tile.panel, quad);
+    }
+  }
+}
+
 /// What this warp's tiles have marked, by the warp that stored it before.
 template <class I>
 __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
@@ -129,17 +144,7 @@ __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int
       panel = tile.panel;
       all = weights_unserved<I>(a, panel);
     }
-    const int in_channels = find_panel<I>(a.geometry, shared, panel).in_channels;
-    const uint32 flags = all ? 0xFFu : load_shared_4(flags_place<I>(shared, n)) >> n % 4 * 8 & 0xFFu;
-#pragma unroll 1
-    for (int number = 0; number < 8; ++number) {
-      const bool marked = (flags >> number & 1) != 0;
-      if (!marked && (!I::kSplits || in_channels >= 16)) continue;
-      const Quad quad = find_quad<I>(a.geometry, shared, tile, 8 * warp_of_group() + number);
-      if (quad.exists && (marked || short_sums<I>(a.geometry, in_channels, quad.position))) {
-        repair_quad<I>(a, shared, panel, quad);
-      }
-    }
+    repair_marked<I, 0, I::kTiles>(a, shared, tile, all ? 0xFFu : marks_of<I>(shared, n));
   }
 }
 

@@ -1,0 +1,66 @@
+// Blocks that share the channels of a tile, and the kernel that adds up what they leave.
+#include "tests/problems/trial.h"
+#include "tuner/core/config.h"
+#include "tuner/device/host_device.h"
+
+namespace tuner {
+namespace {
+
+using namespace problems_test;
+
+/// B, IC, OC, K, stride, padding, output_padding, dilation, groups, bias, L.
+const std::vector<Problem> kWide{
+    {3, 100, 24, 5, 2, 1, 0, 1, 1, true, 21},   // channels that no split divides
+    {2, 128, 33, 3, 1, 1, 0, 1, 1, false, 70},  // most of a tile
+    {2, 136, 40, 6, 3, 2, 1, 1, 2, true, 100},  // groups
+    {5, 64, 9, 8, 4, 2, 0, 1, 1, true, 9},      // several items a warp
+    {1, 70, 40, 7, 1, 6, 0, 2, 1, true, 300},   // taps apart, several tiles
+};
+
+Configuration with(const Configuration& from, const std::vector<std::pair<std::string, std::int64_t>>& changes) {
+  Configuration to = from;
+  for (auto& [key, value] : to)
+    for (const auto& [name, changed] : changes)
+      if (key == name) value = changed;
+  return to;
+}
+
+class HostSplit : public testing::TestWithParam<FamilyAndClass> {};
+
+TEST_P(HostSplit, AddsUpWhatItsBlocksLeave) {
+  const auto [name, accuracy] = GetParam();
+  const Family* family = find_family(name);
+  ASSERT_NE(family, nullptr);
+  const auto device = make_host_device({1, 2});
+  const auto compiler = host_compiler("problems");
+  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
+  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const std::int64_t promote = accuracy == Accuracy::fp32 ? 1 : 0;
+  std::vector<Task> tasks;
+  for (const Problem& problem : kWide) {
+    const BuildContext context{problem, accuracy, trying.facts};
+    const Configuration usual = family->general_configuration(context);
+    std::vector<Configuration> ways{
+        with(usual, {{"split", 2}}),
+        with(usual,
+             {{"split", 4}, {"OC_TILE", 64}, {"taps", 2}, {"resident", 1}, {"promote", promote}, {"wide_stores", 1}}),
+        with(usual, {{"split", 3}, {"OC_TILE", 48}, {"halves", 2}, {"wide_stores", 1}})};
+    for (const Configuration& way : ways)
+      for (const Constraint& c : family->constraints(context))
+        EXPECT_TRUE(c.holds(way)) << c.reason << ": " << to_string(way);
+    tasks.push_back(task_of(trying, problem, 0, ways));
+  }
+  for (Task& task : tasks)
+    for (const int turn : {0, 1, 3}) {
+      const Inputs inputs = inputs_of(task.problem, accuracy, turn);
+      for (Task::Way& way : task.ways)
+        EXPECT_EQ(fault_of(trying, task.problem, way, inputs), "")
+            << problem_json(task.problem).dump() << ", data " << turn << ", " << to_string(way.configuration);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HostSplit, testing::Combine(testing::Values("wgmma"), testing::ValuesIn(kAccuracies)),
+                         name_of);
+
+}  // namespace
+}  // namespace tuner
