@@ -35,13 +35,20 @@ int blocks_for(const DeviceFacts& device) {
   return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
 }
 
-/// Registers that a thread needs: sums, products in flight, both parts of A, and addresses; fitted to instances that
-/// ptxas reports without spills.
-int64 registers_needed(const Tunables& t, const Geometry& g) {
+/// Registers that a thread needs: sums, products in flight, both parts of A, and addresses, or what stores and the
+/// exact path take whatever the tile; fitted to instances that ptxas reports without spills.
+int64 registers_needed(const Tunables& t, const Geometry& g, int bytes) {
   const int64 halo = (t.taps - 1) * layout::facts_of(t, g, 4).tap_step;
   const int64 in_flight = t.promote == 1 ? t.OC_TILE / 2 : 0;
   const bool one_by_one = g.stride != 1 && g.stride != 2 && g.stride != 4 && g.stride % 8 != 0;  // stores
-  return t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0);
+  const int narrow = t.products == 1 && t.promote == 1 ? 8 : 16;
+  const int64 least = bytes == 2 || t.OC_TILE > narrow ? 88 : 72;
+  const int64 tight = t.min_blocks > 1 && t.products == 1 ? 12 : 0;
+  return std::max(least, t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0) + tight);
+}
+int64 registers_granted(const Tunables& t, const DeviceFacts& device) {
+  const int64 share = device.registers_per_sm / (layout::kThreads * t.min_blocks) / 8 * 8;
+  return std::min<int64>(device.max_registers_per_thread, share);
 }
 
 /// Products of an output with all of its taps, in the phase that has least (of those that have any).
@@ -100,26 +107,30 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                       return t.promote == 1 || sums * layout::kStepChannels <= most;
                     }),
       constraint<T>({"stages"}, "stages must be 2 or more", [](const T& t) { return t.stages >= 2; }),
-      constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
+      constraint<T>({"blocks"}, "blocks must not exceed the device's SMs",
                     [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
       constraint<T>(
           {"taps"}, "taps that share a conversion of x must lie within 32 positions",
           [step = layout::offsets_of(g).step](const T& t) { return t.taps == 1 || step <= 32 / (t.taps - 1); }),
-      constraint<T>({"OC_TILE", "products", "promote", "taps"},
-                    "sums, products in flight and converted x must fit the registers of a thread",
-                    [g, most = device.max_registers_per_thread](const T& t) { return registers_needed(t, g) <= most; }),
+      constraint<T>({"min_blocks"}, "min_blocks must be 1 to 3",
+                    [](const T& t) { return t.min_blocks >= 1 && t.min_blocks <= 3; }),
+      constraint<T>(
+          {"OC_TILE", "products", "promote", "taps", "min_blocks"},
+          "sums, products in flight and converted x must fit the registers that min_blocks leaves a thread",
+          [g, bytes, device](const T& t) { return registers_needed(t, g, bytes) <= registers_granted(t, device); }),
       constraint<T>({"split"}, "split must be 1 to 8", [](const T& t) { return t.split >= 1 && t.split <= 8; }),
       constraint<T>({"OC_TILE", "blocks", "split"}, "tiles are split where there are less of them than blocks",
                     [g, bytes](const T& t) {
                       return t.split == 1 || layout::tile_count(t, g, bytes) < int64{t.split} * t.blocks;
                     }),
-      constraint<T>({"OC_TILE", "resident", "blocks", "split"},
+      constraint<T>({"OC_TILE", "resident", "blocks", "split", "min_blocks"},
                     "resident weights need a block for every OC_TILE columns and each that shares them",
-                    [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).slices <= t.blocks; }),
-      constraint<T>({"OC_TILE", "products", "taps", "stages", "resident", "split"},
-                    "weights and stages must fit the device's shared memory a block",
+                    [g](const T& t) { return t.resident == 0 || layout::extent_of(t, g).slices <= t.grid(); }),
+      constraint<T>({"OC_TILE", "products", "taps", "stages", "resident", "split", "min_blocks"},
+                    "weights and stages must fit the shared memory that min_blocks leaves a block",
                     [g, bytes, limit = device.shared_per_block_optin](const T& t) {
-                      return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(limit);
+                      const int most = std::min(limit, layout::shared_budget(t));
+                      return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(most);
                     }),
   };
 }
@@ -186,6 +197,19 @@ std::vector<std::pair<int, int>> tiles_and_splits() {
   return all;
 }
 
+/// With more blocks an SM where one panel has all columns and there are tiles for them: blocks fill each other's waits.
+Tunables shared_sms(const Tunables& alone, const std::vector<Constraint>& all, const Geometry& g, int bytes) {
+  if (layout::extent_of(alone, g).panels > 1) return alone;
+  for (const int min_blocks : {3, 2})
+    for (const int stages : kStages) {
+      Tunables t = alone;
+      t.min_blocks = min_blocks;
+      t.stages = stages;
+      if (layout::tile_count(t, g, bytes) >= 2 * t.grid() && satisfies(all, t)) return t;
+    }
+  return alone;
+}
+
 class WgmmaFamily final : public Family {
  public:
   std::string_view name() const override { return "wgmma"; }
@@ -217,8 +241,9 @@ class WgmmaFamily final : public Family {
             {"wide_stores", {1, 0}, "1: shuffled to pieces of 16 bytes where rows of y are off by 8; 0: pieces of 8"},
             {"resident", {1, 0}, "1: a block's weights stay in shared memory; 0: they stream through a ring"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-            {"blocks", std::move(blocks), "persistent blocks, one an SM"},
-            {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"}};
+            {"blocks", std::move(blocks), "SMs that have persistent blocks"},
+            {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"},
+            {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
@@ -250,7 +275,7 @@ class WgmmaFamily final : public Family {
             least = cycles;
             best = t;
           }
-    return to_configuration(best);
+    return to_configuration(shared_sms(best, all, g, element_bytes(context)));
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(general(context));

@@ -214,8 +214,8 @@ TEST(WgmmaLayout, StreamedWeightsTakeWhatIsLeft) {
   EXPECT_EQ(layout::streamed_slots(with(32, 3, 1, 4, 0), 1, 1, 4), 8);
   const layout::Tunables large = with(128, 3, 3, 4, 0);
   const int slots = layout::streamed_slots(large, 1, 1, 4);
-  EXPECT_LE(layout::shared_of(large, 1, slots, 1, 4).bytes, layout::kSharedBudget);
-  EXPECT_GT(layout::shared_of(large, 1, slots + 1, 1, 4).bytes, layout::kSharedBudget);
+  EXPECT_LE(layout::shared_of(large, 1, slots, 1, 4).bytes, layout::shared_budget(large));
+  EXPECT_GT(layout::shared_of(large, 1, slots + 1, 1, 4).bytes, layout::shared_budget(large));
 }
 
 TEST(WgmmaLayout, StagedPanelsHoldWholeOutputChannels) {
@@ -331,8 +331,26 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
     kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
   }
   EXPECT_THAT(kernels,
-              ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 8, 0, float>",
-                                      "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 8, 0, float>")));
+              ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 1, 8, 0, float>",
+                                      "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 1, 8, 0, float>")));
+}
+
+TEST(WgmmaFamily, NarrowTilesShareAnSm) {
+  const Problem one_channel{64, 48, 1, 8, 4, 0, 0, 1, 1, true, 64084};
+  const BuildContext context = on_h200(one_channel);
+  const Configuration configuration = wgmma().default_configuration(context);
+  const auto t = to_tunables<layout::Tunables>(configuration);
+  EXPECT_EQ(t.OC_TILE, 8);
+  EXPECT_EQ(t.min_blocks, 3);
+  const auto shape = wgmma().build(context, configuration).run.front().shape;
+  EXPECT_EQ(shape.grid_x, 396u);
+  EXPECT_LE(shape.shared_bytes, 75u * 1024);
+  EXPECT_EQ(layout::shared_budget(with(8, 3, 2, 4, 1)), 227 * 1024);
+  auto wide = to_tunables<layout::Tunables>(wgmma().default_configuration(on_h200(kSeed)));
+  EXPECT_EQ(wide.min_blocks, 1);
+  wide.min_blocks = 2;
+  EXPECT_THAT(broken(on_h200(kSeed), to_configuration(wide)),
+              testing::UnorderedElementsAre(HasSubstr("registers"), HasSubstr("shared memory")));
 }
 
 TEST(WgmmaFamily, CountsTheProductsThatItExecutes) {

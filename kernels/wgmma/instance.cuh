@@ -21,13 +21,15 @@ struct OperandOf<float> {
 };
 
 template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int TAP_STEP, int SLOTS, int STRIDE, class Element_>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int TAP_STEP, int SLOTS, int STRIDE,
+          class Element_>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
-    return {OC_TILE_, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS, SPLIT};
+    return {OC_TILE_,    PRODUCTS, PROMOTE, TAPS,   HALVES, STAGES,    TURNS,
+            WIDE_STORES, RESIDENT, STRIP,   BLOCKS, SPLIT,  MIN_BLOCKS};
   }
-  static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS,    PROMOTE,  TAPS,  HALVES, STAGES,
-                                         TURNS,    WIDE_STORES, RESIDENT, STRIP, BLOCKS, SPLIT};
+  static constexpr Tunables kTunables = {OC_TILE_,    PRODUCTS, PROMOTE, TAPS,   HALVES, STAGES,    TURNS,
+                                         WIDE_STORES, RESIDENT, STRIP,   BLOCKS, SPLIT,  MIN_BLOCKS};
   static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, STRIDE, sizeof(Element_));
   using Element = Element_;
   static constexpr int kBytes = sizeof(Element);
@@ -70,7 +72,8 @@ struct Instance {
   static_assert(HALVES == 1 || kTiles % 2 == 0, "two halves must be alike");
   static_assert(STAGES >= 2, "stages must be 2 or more");
   static_assert(kResident || SLOTS > kRefillLag, "streamed weights need more slots than the lag of their refill");
-  static_assert(kShared.bytes <= 232448, "the weights and stages must fit the shared memory of a block");
+  static_assert(kShared.bytes <= shared_budget(kTunables),
+                "the weights and stages must fit the shared memory of a block");
 };
 
 __device__ __forceinline__ uint32 full_barrier(uint32 barriers, int slot) { return barriers + slot * 16; }

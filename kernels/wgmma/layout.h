@@ -23,8 +23,9 @@ struct Tunables {
   int wide_stores = 1;  // rows of y that are off by 8 bytes: 1 shuffled to pieces of 16 bytes, 0 pieces of 8
   int resident = 1;     // 1: all weights of a block's columns stay in shared memory; 0: they stream through a ring
   int strip = 0;        // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
-  int blocks = 132;     // persistent blocks: one an SM
+  int blocks = 132;     // SMs that have persistent blocks
   int split = 1;        // blocks that share the steps of a tile; a second kernel adds their sums up
+  int min_blocks = 1;   // blocks an SM that the compiler leaves registers for
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -40,9 +41,11 @@ struct Tunables {
     v("strip", &Tunables::strip);
     v("blocks", &Tunables::blocks);
     v("split", &Tunables::split);
+    v("min_blocks", &Tunables::min_blocks);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
+  CT1D_HD constexpr int grid() const { return blocks * min_blocks; }
 };
 
 inline constexpr int kConsumers = 2;  // warpgroups of a block
@@ -54,7 +57,8 @@ inline constexpr int kPackThreads = 128;
 inline constexpr int kFlagTiles = 64;  // tiles n and n + 64 of a block share their flags
 inline constexpr int kMostSlots = 8;   // of streamed weights
 inline constexpr int kRefillLag = 2;   // steps after whose end a slot of streamed weights is filled again
-inline constexpr int kSharedBudget = 227 * 1024;
+/// Of a block: 228 KB are an SM's, of which each block takes one for itself.
+CT1D_HD constexpr int shared_budget(const Tunables& t) { return 228 / t.min_blocks * 1024 - 1024; }
 
 // ---- stride by phases
 // ---------------------------------------------------------------------------------------------------
@@ -138,7 +142,8 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int tap_step, int slots, i
 /// Slots of streamed weights: as many as fit beside the rest.
 CT1D_HD constexpr int streamed_slots(const Tunables& t, int tap_step, int64 stride, int element_bytes) {
   int slots = kMostSlots;
-  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots, stride, element_bytes).bytes > kSharedBudget) --slots;
+  while (slots > kRefillLag + 1 && shared_of(t, tap_step, slots, stride, element_bytes).bytes > shared_budget(t))
+    --slots;
   return slots;
 }
 
@@ -332,7 +337,7 @@ CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, in
   if (kernel == 1) return finish_shape(t, g, element_bytes);
   const Facts f = facts_of(t, g, element_bytes);
   const int64 panels = t.resident != 0 ? extent_of(t, g).slices : 1;
-  const int64 of_panel = min_of(t.blocks / panels, ceil_div(tile_count(t, g, element_bytes), panels));
+  const int64 of_panel = min_of(t.grid() / panels, ceil_div(tile_count(t, g, element_bytes), panels));
   LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, of_panel) * panels);
   shape.shared_bytes = static_cast<unsigned>(

@@ -77,6 +77,20 @@ TEST_P(HostWgmmaStores, EveryOutputIsInItsPlace) {
   }
 }
 
+// Rows of one output channel, whose tiles share SMs: eight columns, of which half exist.
+TEST(HostWgmma, BlocksThatShareAnSmServeOneOutputChannel) {
+  const Problem problem{9, 40, 1, 8, 4, 1, 0, 1, 1, true, 2001};
+  for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32, Accuracy::fp16}) {
+    BuildContext context{problem, accuracy, read_profile("h200")};
+    context.device.sm_count = 8;  // whose blocks walk several tiles
+    const Configuration configuration = wgmma().default_configuration(context);
+    const Program program = wgmma().build(context, configuration);
+    EXPECT_GE(program.run.front().shape.grid_x, 16u) << to_string(configuration);
+    const auto errors = errors_of(context, program, Values::index_coded, 5);
+    EXPECT_TRUE(errors) << to_string(accuracy) << ": " << errors.failure().reason;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, HostWgmmaStores,
                          testing::Combine(testing::ValuesIn(kWays),
                                           testing::Values(Accuracy::fp32, Accuracy::fp16, Accuracy::bf16)),
