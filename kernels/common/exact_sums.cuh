@@ -7,8 +7,8 @@ namespace ct1d {
 
 /// Adds to sum[i][c] what positions position + i of columns 32 c + lane are: the products of taps that exist. By a
 /// warp. x: of the first channel, position 0; w: [channel][tap][column].
-template <int Columns>
-__device__ __forceinline__ void add_exact(float (&sum)[4][(Columns + 31) / 32], const float* x, int64 x_row_stride,
+template <int Columns, class Element>
+__device__ __forceinline__ void add_exact(float (&sum)[4][(Columns + 31) / 32], const Element* x, int64 x_row_stride,
                                           const float* w, int64 channels, const Geometry& g, int position) {
   constexpr int kMine = (Columns + 31) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -25,7 +25,7 @@ __device__ __forceinline__ void add_exact(float (&sum)[4][(Columns + 31) / 32], 
       for (int i = 0; i < 4; ++i) {
         const int64 at = position + i - tap * g.dilation;
         if (at < 0 || at >= g.length) continue;  // not 0 times infinity
-        const float value = load_constant(x + at);
+        const float value = load_element(x + at);
 #pragma unroll
         for (int c = 0; c < kMine; ++c) sum[i][c] = fmaf(value, weight[c], sum[i][c]);
       }

@@ -13,6 +13,11 @@ namespace ct1d {
 #if defined(CT1D_HOST_EXECUTION)
 
 inline float load_constant(const float* p) { return *p; }
+inline uint32 load_constant(const uint32* p) { return *p; }
+inline uint32 load_constant(const unsigned short* p) { return *p; }
+inline uint32 load_pair(const unsigned short* p, int count) {
+  return (count > 0 ? p[0] : 0u) | (count > 1 ? static_cast<uint32>(p[1]) << 16 : 0u);
+}
 template <int Bytes>
 inline bool may_store(const void* p, bool valid, ct1d_host::Site site) {
   if (valid && reinterpret_cast<uint64>(p) % Bytes != 0)
@@ -32,7 +37,8 @@ inline float scaled_here(float v, float factor, float shift) { return fmaf(v, fa
 inline void clear_here(float& v) { v = 0.0f; }
 inline void add_scaled_here(float& sum, float d, float factor) { sum = fmaf(d, factor, sum); }
 inline uint32 fresh_copy(uint32 v) { return v; }
-inline const float* step_pointer(const float* base, uint32 row, uint32 count) {
+template <class Value>
+const Value* step_pointer(const Value* base, uint32 row, uint32 count) {
   return base + static_cast<uint64>(row) * count;
 }
 /// The larger; NaN if either is.
@@ -65,6 +71,7 @@ inline uint32 magnitudes_by_half(uint32 a, uint32 b, bool larger) {
 }
 inline uint32 larger_halves(uint32 a, uint32 b) { return magnitudes_by_half(a, b, true); }
 inline uint32 lesser_halves(uint32 a, uint32 b) { return magnitudes_by_half(a, b, false); }
+inline uint32 larger_bfloats(uint32 a, uint32 b) { return magnitudes_by_half(a, b, true); }
 inline float low_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair)}); }
 inline float high_half(uint32 pair) { return to_float(Half{static_cast<unsigned short>(pair >> 16)}); }
 
@@ -74,6 +81,27 @@ inline float high_half(uint32 pair) { return to_float(Half{static_cast<unsigned 
 __device__ __forceinline__ float load_constant(const float* p) {
   float v;
   asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"(p));
+  return v;
+}
+__device__ __forceinline__ uint32 load_constant(const uint32* p) {
+  uint32 v;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+/// In the low half.
+__device__ __forceinline__ uint32 load_constant(const unsigned short* p) {
+  uint32 v;
+  asm volatile("{ .reg .b16 h; ld.global.nc.b16 h, [%1]; cvt.u32.u16 %0, h; }" : "=r"(v) : "l"(p));
+  return v;
+}
+/// Two elements at p, a multiple of 4 bytes where there are two; 0 for those beyond the first `count`. No branch.
+__device__ __forceinline__ uint32 load_pair(const unsigned short* p, int count) {
+  uint32 v = 0;
+  asm volatile(
+      "{ .reg .pred both, one; setp.gt.s32 both, %2, 1; setp.eq.s32 one, %2, 1; "
+      "@both ld.global.nc.b32 %0, [%1]; @one ld.global.nc.u16 %0, [%1]; }"
+      : "+r"(v)
+      : "l"(p), "r"(count));
   return v;
 }
 /// Stores do nothing unless `valid`; no branch. Addresses are multiples of the bytes stored.
@@ -110,12 +138,13 @@ __device__ __forceinline__ uint32 fresh_copy(uint32 v) {
   return r;
 }
 /// base + row * count (count below 2^30), in one instruction and never kept for later.
-__device__ __forceinline__ const float* step_pointer(const float* base, uint32 row, uint32 count) {
+template <class Value>
+__device__ __forceinline__ const Value* step_pointer(const Value* base, uint32 row, uint32 count) {
   uint64 r;
   asm volatile("mad.wide.u32 %0, %1, %2, %3;"
                : "=l"(r)
-               : "r"(row), "r"(count * 4), "l"(reinterpret_cast<uint64>(base)));
-  return reinterpret_cast<const float*>(r);
+               : "r"(row), "r"(count * static_cast<uint32>(sizeof(Value))), "l"(reinterpret_cast<uint64>(base)));
+  return reinterpret_cast<const Value*>(r);
 }
 /// The larger; NaN if either is.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
@@ -153,10 +182,16 @@ __device__ __forceinline__ void store_two_bytes(void* p, uint32 bits, bool valid
       "r"(bits), "r"(valid ? 1 : 0)
       : "memory");
 }
-/// Of two pairs of halves the larger magnitudes, NaN above all; and the lesser ones, b being none that is NaN.
+/// Of two pairs of halves or bfloats the larger magnitudes, NaN above all; and the lesser ones, b being none that is
+/// NaN.
 __device__ __forceinline__ uint32 larger_halves(uint32 a, uint32 b) {
   uint32 r;
   asm("{ .reg .b32 m; abs.f16x2 m, %2; max.NaN.f16x2 %0, %1, m; }" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
+__device__ __forceinline__ uint32 larger_bfloats(uint32 a, uint32 b) {
+  uint32 r;
+  asm("{ .reg .b32 m; abs.bf16x2 m, %2; max.NaN.bf16x2 %0, %1, m; }" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
 __device__ __forceinline__ uint32 lesser_halves(uint32 a, uint32 b) {

@@ -21,13 +21,24 @@ int blocks_for(const DeviceFacts& device) {
   return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
 }
 
+int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
+
+/// Whether sums of a tile leave their accumulators before its end.
+bool promotes(const BuildContext& context) {
+  const int most = context.accuracy == Accuracy::fp16   ? layout::kMostTermsHalf
+                   : context.accuracy == Accuracy::bf16 ? layout::kMostTermsBfloat16
+                                                        : layout::kMostTerms;
+  return layout::promoted_stages(context.problem.geometry().kernel_size, most) < layout::kSteps;
+}
+
 /// Registers of a thread that multiplies: sums, products in flight, addresses; and of one that converts. Fitted to
 /// instances that ptxas reports without spills.
-int consumer_needs(const Tunables& t) {
+int consumer_needs(const Tunables& t, int bytes, bool promotes) {
+  if (bytes == 2) return 3 * t.T / 4 + (promotes ? t.T / 2 : 0) + (t.T == 192 && t.shadow > 1 ? 32 : 40);
   if (t.products == 1) return t.T + 32;
   return 3 * t.T / 2 + (t.shadow == 2 ? 48 : t.T == 128 ? 16 : 24);
 }
-int producer_needs(const Tunables& t) { return t.T / 2 + 24; }
+int producer_needs(const Tunables& t, int bytes) { return bytes == 2 ? t.T / 4 + 32 : t.T / 2 + 24; }
 
 /// The kernel counts positions, tiles and stages in 32 bits.
 bool fits_int(const Geometry& g) {
@@ -38,18 +49,25 @@ bool fits_int(const Geometry& g) {
   return std::max({reach, real(g.length), tiles * 2 * layout::kSteps}) < kMost;
 }
 
-unsigned shared_bytes(const Tunables& t, const Geometry& g) { return layout::run_shape(t, g, 4).shared_bytes; }
+unsigned shared_bytes(const Tunables& t, const BuildContext& context) {
+  return layout::run_shape(t, context.problem.geometry(), element_bytes(context)).shared_bytes;
+}
 
 /// What the kernel asserts, and what the device grants: a configuration outside of these cannot run.
 std::vector<Constraint> requirements(const BuildContext& context) {
   using T = Tunables;
-  const Geometry g = context.problem.geometry();
   const DeviceFacts& device = context.device;
+  const int bytes = element_bytes(context);
   return {
+      constraint<T>({"products"}, "operands of 16 bits have one part",
+                    [bytes](const T& t) { return t.products == 1 || bytes == 4; }),
       constraint<T>({"products"}, "class fp32 needs three products",
                     [needed = context.accuracy == Accuracy::fp32](const T& t) { return t.products == 3 || !needed; }),
-      constraint<T>({"T"}, "T must be 64, 96 or 128: whole columns of a converting warp, a flag for four outputs",
-                    [](const T& t) { return t.T == 64 || t.T == 96 || t.T == 128; }),
+      constraint<T>(
+          {"T"},
+          "T must be 64, 96 or 128 (of 16 bits 64, 128 or 192): whole columns of a converting warp, a flag for "
+          "four outputs (of 192 for eight)",
+          [bytes](const T& t) { return t.T == 64 || t.T == 128 || t.T == (bytes == 2 ? 192 : 96); }),
       constraint<T>({"products"}, "products must be 3 or 1",
                     [](const T& t) { return t.products == 3 || t.products == 1; }),
       constraint<T>({"producers"}, "producers must be 4 or 8: each has a stage of every tile",
@@ -60,8 +78,12 @@ std::vector<Constraint> requirements(const BuildContext& context) {
           "before, or it takes an old phase for the new one",
           [](const T& t) { return t.stages == t.producers || t.stages == 2 * t.producers; }),
       constraint<T>({"products", "shadow"},
-                    "shadow must be 1, or 2 with three products: one has a single group a stage",
-                    [](const T& t) { return t.shadow == 1 || (t.shadow == 2 && t.products == 3); }),
+                    "shadow must be 1, or 2 with three products: one has a single group a stage; of 16 bits, which are "
+                    "stored in parts, 1, 2 or 4",
+                    [bytes](const T& t) {
+                      return t.shadow == 1 || (t.shadow == 2 && t.products == 3) ||
+                             ((t.shadow == 2 || t.shadow == 4) && bytes == 2);
+                    }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
                     [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
       constraint<T>({"producers", "consumer_registers"},
@@ -73,13 +95,15 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     }),
       constraint<T>({"T", "products", "consumer_registers", "shadow"},
                     "sums and products in flight must fit consumer_registers",
-                    [](const T& t) { return consumer_needs(t) <= t.consumer_registers; }),
+                    [bytes, more = promotes(context)](const T& t) {
+                      return consumer_needs(t, bytes, more) <= t.consumer_registers;
+                    }),
       constraint<T>({"T", "producers", "consumer_registers"},
                     "a stage of x, T / 2 values a lane, must fit the registers that the consumers leave",
-                    [](const T& t) { return producer_needs(t) <= t.producer_registers(); }),
+                    [bytes](const T& t) { return producer_needs(t, bytes) <= t.producer_registers(); }),
       constraint<T>({"T", "products", "stages"}, "weights and stages must fit the device's shared memory a block",
-                    [g, limit = device.shared_per_block_optin](const T& t) {
-                      return shared_bytes(t, g) <= static_cast<unsigned>(limit);
+                    [context](const T& t) {
+                      return shared_bytes(t, context) <= static_cast<unsigned>(context.device.shared_per_block_optin);
                     }),
   };
 }
@@ -94,8 +118,8 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
       constraint<T>({"T", "products", "consumer_registers", "shadow"},
                     "consumer_registers must not exceed what sums need by 40 or more, unless the threads start with it",
-                    [](const T& t) {
-                      return t.consumer_registers < consumer_needs(t) + 40 ||
+                    [bytes = element_bytes(context), more = promotes(context)](const T& t) {
+                      return t.consumer_registers < consumer_needs(t, bytes, more) + 40 ||
                              t.consumer_registers == t.start_registers();
                     }),
   };
@@ -121,7 +145,7 @@ Tunables smallest(const BuildContext& context) {
 
 /// Rows short of a tile and long ones that end in a short tile leave outputs that do not exist.
 std::vector<int> tiles_by_waste(const Geometry& g) {
-  std::vector<int> tiles{128, 96, 64};
+  std::vector<int> tiles{192, 128, 96, 64};
   std::stable_sort(tiles.begin(), tiles.end(), [&g](int a, int b) {
     const auto cost = [&g](int tile) { return ct1d::ceil_div(g.length_out, tile) * (tile + 24); };
     return cost(a) < cost(b);
@@ -133,12 +157,13 @@ class WgmmaSharedFamily final : public Family {
  public:
   std::string_view name() const override { return "wgmma_shared"; }
   std::string_view summary() const override {
-    return "Hopper's matrix units on fp16 parts of fp32 that warps of their own convert into shared memory, weights "
-           "resident there, up to 128 channels in and out, an exact path for what scales do not serve";
+    return "Hopper's matrix units on fp16 parts of fp32, or on 16 bits as they are, which warps of their own bring "
+           "into "
+           "shared memory, weights resident there, up to 128 channels in and out, an exact path for what scales do not "
+           "serve";
   }
   std::optional<std::string> refuses(const BuildContext& context) const override {
     const Geometry g = context.problem.geometry();
-    if (element_of(context.accuracy) != Element::f32) return "wgmma_shared computes on fp32 tensors";
     if (context.device.arch != "sm_90a") return "wgmma_shared needs Hopper's matrix instructions: sm_90a";
     if (g.stride != 1) return "wgmma_shared serves stride 1";
     if (g.groups != 1) return "wgmma_shared serves one group";
@@ -148,7 +173,7 @@ class WgmmaSharedFamily final : public Family {
       return "wgmma_shared in class fp32 needs sums of 16 products or more: two fp16 parts leave a single one an error "
              "of 2^-21";
     if (!fits_int(g)) return "wgmma_shared counts positions and tiles in 32 bits";
-    if (g.kernel_size > 8 || shared_bytes(smallest(context), g) > static_cast<unsigned>(layout::kSharedBudget))
+    if (g.kernel_size > 8 || shared_bytes(smallest(context), context) > static_cast<unsigned>(layout::kSharedBudget))
       return "wgmma_shared keeps all weights and a ring of x, with what taps reach back, in shared memory: there is no "
              "room for so many taps or so wide a dilation";
     return std::nullopt;
@@ -157,15 +182,16 @@ class WgmmaSharedFamily final : public Family {
   std::vector<Tunable> tunables() const override {
     std::vector<Value> blocks;
     for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
-    return {
-        {"T", {128, 96, 64}, "outputs along t of a tile"},
-        {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
-        {"stages", {4, 8}, "of the ring of converted x, 16 channels each"},
-        {"producers", {4, 8}, "warps that convert x, a stage each at a time"},
-        {"consumer_registers", {128, 144, 160, 168, 176, 200, 208}, "of a thread that multiplies; the rest converts"},
-        {"shadow", {1, 2}, "groups of products that run while a finished tile is stored"},
-        {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-        {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+    return {{"T", {128, 96, 64, 192}, "outputs along t of a tile"},
+            {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part, or 16 bits as they are"},
+            {"stages", {4, 8, 16}, "of the ring of converted x, 16 channels each"},
+            {"producers", {4, 8}, "warps that convert x, a stage each at a time"},
+            {"consumer_registers",
+             {128, 144, 160, 168, 176, 192, 200, 208},
+             "of a thread that multiplies; the rest converts"},
+            {"shadow", {1, 2, 4}, "groups of products that run while a finished tile is stored; of 16 bits: stages"},
+            {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
+            {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
@@ -175,8 +201,8 @@ class WgmmaSharedFamily final : public Family {
     Tunables t = smallest(context);
     for (const int tile : tiles_by_waste(context.problem.geometry()))
       for (const int producers : {8, 4})
-        for (const int stages : {8, 4})
-          for (const int registers : {160, 144, 128, 208, 176, 168}) {
+        for (const int stages : {8, 16, 4})
+          for (const int registers : {160, 144, 128, 208, 176, 168, 192}) {
             t.T = tile;
             t.producers = producers;
             t.stages = stages;
@@ -190,26 +216,29 @@ class WgmmaSharedFamily final : public Family {
   }
 
   Program build(const BuildContext& context, const Configuration& configuration) const override {
+    static constexpr const char* kElements[] = {"float", "ct1d::Half", "ct1d::Bfloat16"};  // in Element's order
+    const Element element = element_of(context.accuracy);
+    const int bytes = bytes_of(element);
     const Tunables t = to_tunables<Tunables>(configuration);
     const Geometry g = context.problem.geometry();
-    const layout::Facts facts = layout::facts_of(g);
+    const layout::Facts facts = layout::facts_of(g, bytes);
     std::string arguments = "<" + template_arguments(t);
     for (const int64 fact : {facts.taps, facts.dilation, facts.halo}) arguments += ", " + std::to_string(fact);
-    arguments += ", float>";
+    arguments += std::string(", ") + kElements[static_cast<int>(element)] + ">";
     const std::string kernel = "ct1d::wgmma_shared::kernel" + arguments;
     const std::string pack = "ct1d::wgmma_shared::pack" + arguments;
     Program program;
     program.unit.source = "#include \"kernels/wgmma_shared/kernel.cuh\"\n";
     program.unit.kernels = {kernel, pack};
-    program.run = {{kernel, layout::run_shape(t, g, 4)}};
-    program.prepare = {{pack, layout::prepare_shape(t, g, 4)}};
-    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, 4));
+    program.run = {{kernel, layout::run_shape(t, g, bytes)}};
+    program.prepare = {{pack, layout::prepare_shape(t, g, bytes)}};
+    program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, bytes));
     // Whole tiles of 128 channels in and out: what is executed, not what was asked for.
     const double sums = static_cast<double>(layout::tile_count(t, g)) * t.T * layout::kMostChannels;
     const auto taps = static_cast<double>(g.kernel_size);
     program.work.tensor_fp16 = sums * 2 * t.products * taps * layout::kMostChannels;
     if (t.products == 3) program.work.fma_fp32 = sums * layout::kSteps * 2;  // promotion
-    program.work.bytes = context.problem.min_bytes(4);
+    program.work.bytes = context.problem.min_bytes(bytes);
     return program;
   }
 };

@@ -47,7 +47,7 @@ std::vector<std::string> broken(const BuildContext& context, const Configuration
 TEST(WgmmaSharedLayout, StatesTheSeedProblemsMemory) {
   const ct1d::Geometry g = kSeed.geometry();
   const layout::Tunables t;
-  const layout::Facts facts = layout::facts_of(g);
+  const layout::Facts facts = layout::facts_of(g, 4);
   EXPECT_EQ(facts.taps, 3);
   EXPECT_EQ(facts.dilation, 1);
   EXPECT_EQ(facts.halo, 2);
@@ -76,7 +76,7 @@ TEST(WgmmaSharedLayout, RegistersOfConsumersAndProducersAreTheBlocks) {
 
 TEST(WgmmaSharedLayout, WideDilationsShareInstances) {
   const auto facts = [](std::int64_t taps, std::int64_t dilation) {
-    const layout::Facts f = layout::facts_of(Problem{1, 16, 1, taps, 1, 0, 0, dilation, 1, false, 5000}.geometry());
+    const layout::Facts f = layout::facts_of(Problem{1, 16, 1, taps, 1, 0, 0, dilation, 1, false, 5000}.geometry(), 4);
     return std::tuple(f.taps, f.dilation, f.halo);
   };
   EXPECT_EQ(facts(1, 7), std::tuple(1, 1, 0));
@@ -85,6 +85,29 @@ TEST(WgmmaSharedLayout, WideDilationsShareInstances) {
   EXPECT_EQ(facts(3, 4), std::tuple(3, 0, 8));
   EXPECT_EQ(facts(3, 5), std::tuple(3, 0, 16));
   EXPECT_EQ(facts(2, 1000), std::tuple(2, 0, 1024));
+}
+
+TEST(WgmmaSharedLayout, PairsOf16BitsMayBeginAPositionBeforeTheTile) {
+  const auto halo = [](std::int64_t taps, int bytes) {
+    return layout::facts_of(Problem{1, 16, 1, taps, 1, 0, 0, 1, 1, false, 5000}.geometry(), bytes).halo;
+  };
+  EXPECT_EQ(halo(1, 4), 0);
+  EXPECT_EQ(halo(1, 2), 1);
+  EXPECT_EQ(halo(2, 2), 1);
+  EXPECT_EQ(halo(3, 2), 2);
+}
+
+TEST(WgmmaSharedLayout, AccumulatorsSumNoMoreTermsThanTheirClassAllows) {
+  EXPECT_EQ(layout::promoted_stages(3, layout::kMostTerms), 4);
+  EXPECT_EQ(layout::promoted_stages(3, layout::kMostTermsHalf), 8);
+  EXPECT_EQ(layout::promoted_stages(4, layout::kMostTermsHalf), 4);
+  EXPECT_EQ(layout::promoted_stages(6, layout::kMostTermsHalf), 4);
+  EXPECT_EQ(layout::promoted_stages(7, layout::kMostTermsHalf), 2);
+  EXPECT_EQ(layout::promoted_stages(8, layout::kMostTermsBfloat16), 8);
+}
+
+TEST(WgmmaSharedLayout, EveryOutputOfATileHasAFlag) {
+  for (const int tile : {64, 96, 128, 192}) EXPECT_LE(tile / layout::flagged_outputs(tile), 32);
 }
 
 TEST(WgmmaSharedLayout, PackedWeightsHaveAPlaceEach) {
@@ -135,7 +158,7 @@ TEST(WgmmaSharedLayout, TilesCoverEveryOutputOnceAndCarryOnlyToTheNext) {
 
 TEST(WgmmaSharedFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
   for (const char* profile : {"h100", "h200"})
-    for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32})
+    for (const Accuracy accuracy : kAccuracies)
       for (const Problem& problem : kOddProblems) {
         const BuildContext context{problem, accuracy, read_profile(profile)};
         ASSERT_FALSE(shared().refuses(context)) << *shared().refuses(context) << ", " << summary(problem);
@@ -152,7 +175,8 @@ TEST(WgmmaSharedFamily, SaysWhatItDoesNotServe) {
     return shared().refuses({problem, accuracy, read_profile(profile)}).value_or("");
   };
   EXPECT_EQ(refusal(kSeed, Accuracy::fp32, "h200"), "");
-  EXPECT_THAT(refusal(kSeed, Accuracy::fp16, "h200"), HasSubstr("fp32 tensors"));
+  EXPECT_EQ(refusal(kSeed, Accuracy::fp16, "h200"), "");
+  EXPECT_EQ(refusal({1, 5, 32, 1, 1, 0, 0, 1, 1, true, 100}, Accuracy::bf16, "h200"), "");
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal({16, 64, 64, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("stride 1"));
   EXPECT_THAT(refusal({1, 32, 32, 3, 1, 1, 0, 1, 2, true, 100}, Accuracy::fp32, "h200"), HasSubstr("one group"));
@@ -177,6 +201,10 @@ TEST(WgmmaSharedFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.products = 1; }), Contains("class fp32 needs three products"));
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.stages = 8; }), ElementsAre(HasSubstr("shared memory")));
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.producers = 8; }), Contains(HasSubstr("a stage of x")));
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.products = 3; }), Contains(HasSubstr("have one part")));
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.T = 96; }), Contains(HasSubstr("of 16 bits 64, 128 or 192")));
+  EXPECT_THAT(reasons(Accuracy::bf16, [](T& t) { t.shadow = 4; }), ElementsAre());
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.shadow = 4; }), Contains(HasSubstr("a single group a stage")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.stages = 4; }), ElementsAre(HasSubstr("an old phase")));
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.consumer_registers = 200; }),
               ElementsAre(HasSubstr("sums and products in flight")));
@@ -195,6 +223,10 @@ TEST(WgmmaSharedFamily, CountsTheProductsThatItExecutes) {
   const double outputs = 64.0 * 513 * 128 * 128;  // whole tiles
   EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);
+  const BuildContext bf16 = on_h200(kSeed, Accuracy::bf16);
+  const Program halves = shared().build(bf16, shared().default_configuration(bf16));
+  EXPECT_THAT(halves.unit.kernels.front(), HasSubstr("3, 1, 2, ct1d::Bfloat16>"));
+  EXPECT_EQ(halves.work.bytes, program.work.bytes / 2);
   const BuildContext tf32 = on_h200(kSeed, Accuracy::tf32);
   EXPECT_EQ(shared().build(tf32, shared().default_configuration(tf32)).work.tensor_fp16, outputs * 128 * 3 * 2);
 }

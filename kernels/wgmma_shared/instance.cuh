@@ -10,9 +10,22 @@
 
 namespace ct1d::wgmma_shared {
 
+/// What the products multiply.
+template <class Element>
+struct OperandOf {
+  using Type = Element;
+};
+template <>
+struct OperandOf<float> {
+  using Type = Half;
+};
+
 template <int T_, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO>
+          int TAPS, int DILATION, int HALO, class Element_>
 struct Instance {
+  using Element = Element_;
+  using Operand = typename OperandOf<Element>::Type;
+  static constexpr bool kSmall = sizeof(Element) == 2;  // x is multiplied as it is
   static constexpr Tunables kTunables = {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
   CT1D_HD static constexpr Tunables tunables() {
     return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
@@ -21,6 +34,7 @@ struct Instance {
   static constexpr int kT = T_;
   static constexpr int kSums = T_ / 2;     // of a thread
   static constexpr int kPlaces = T_ / 32;  // positions of a producer's lane
+  static constexpr int kFlagged = flagged_outputs(T_);
   static constexpr bool kSplits = PRODUCTS == 3;
   static constexpr int kStages = STAGES;
   static constexpr int kProducers = PRODUCERS;
@@ -32,8 +46,10 @@ struct Instance {
   static constexpr int kProducerRegisters = kTunables.producer_registers();
   static constexpr int kStepBytes = static_cast<int>(step_bytes(TAPS));
   static constexpr int kPartBytes = static_cast<int>(part_bytes(TAPS));
-  /// Stages whose products one accumulator sums before they are added up in fp32: at most 256 terms.
-  static constexpr int kPromoted = kSplits || TAPS > 8 ? 1 : TAPS > 4 ? 2 : TAPS > 2 ? 4 : 8;
+  static constexpr int kPromoted = kSplits ? 1
+                                           : promoted_stages(TAPS, !kSmall                ? kMostTerms
+                                                                   : kIsBfloat16<Element> ? kMostTermsBfloat16
+                                                                                          : kMostTermsHalf);
 
   /// Positions from tap 0 to `tap`.
   __device__ __forceinline__ static int reach(const Geometry& g, int tap) {
@@ -41,18 +57,30 @@ struct Instance {
   }
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
-  static_assert(T_ == 64 || T_ == 96 || T_ == 128, "T must be 64, 96 or 128");
+  static_assert(!kSmall || PRODUCTS == 1, "operands of 16 bits have one part");
+  static_assert(T_ == 64 || T_ == 128 || (kSmall ? T_ == 192 : T_ == 96),
+                "T must be 64, 96 or 128; of 16 bits 64, 128 or 192");
   static_assert(PRODUCERS == 4 || PRODUCERS == 8, "producers must be 4 or 8: each has a stage of every tile");
   static_assert(
       STAGES == PRODUCERS || STAGES == 2 * PRODUCERS,
       "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it before");
-  static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits), "shadow must be 1, or 2 with three products");
+  static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits) || ((SHADOW == 2 || SHADOW == 4) && kSmall),
+                "shadow must be 1, or 2 with three products, or 2 or 4 of 16 bits");
   static_assert(kProducerRegisters >= 24 && CONSUMER_REGISTERS % 8 == 0 &&
                     CONSUMER_REGISTERS >= kTunables.start_registers(),
                 "registers of consumers and producers must be those of the block");
-  static_assert(kPromoted * TAPS * kStepChannels <= 256 || kSplits, "accumulators must not sum more than 256 terms");
   static_assert(kShared.bytes <= kSharedBudget, "the weights and stages must fit the shared memory of a block");
 };
+
+/// Two operands in one word, `low` in bits 0 to 15.
+template <class Operand>
+__device__ __forceinline__ uint32 operand_pair(float low, float high) {
+  if constexpr (kIsBfloat16<Operand>) {
+    return bfloat_pair(low, high);
+  } else {
+    return half_pair(low, high);
+  }
+}
 
 __device__ __forceinline__ uint32 full_barrier(uint32 barriers, int slot) { return barriers + slot * 16; }
 __device__ __forceinline__ uint32 empty_barrier(uint32 barriers, int slot) { return barriers + slot * 16 + 8; }

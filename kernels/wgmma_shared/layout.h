@@ -12,11 +12,11 @@ namespace ct1d::wgmma_shared {
 
 struct Tunables {
   int T = 128;                   // outputs along t of a tile
-  int products = 3;              // 3: operands split into two fp16 parts each; 1: fp16 operands
+  int products = 3;              // 3: operands split into two fp16 parts each; 1: 16-bit operands
   int stages = 4;                // of the ring of converted x, 16 channels each
   int producers = 4;             // warps that convert x, a stage each at a time
   int consumer_registers = 208;  // of a thread that multiplies; the producers share the rest
-  int shadow = 1;                // groups of products that run while a finished tile is stored
+  int shadow = 1;                // groups of products that run while a finished tile is stored; of 16 bits: stages
   int strip = 0;                 // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
   int blocks = 132;              // persistent blocks: one an SM
 
@@ -60,9 +60,10 @@ struct Facts {
   int64 halo;
 };
 inline constexpr int64 kMostOfFact = 4096;  // more is refused, whatever it is
-CT1D_HD constexpr Facts facts_of(const Geometry& g) {
+CT1D_HD constexpr Facts facts_of(const Geometry& g, int element_bytes) {
   const int64 taps = min_of(g.kernel_size, kMostOfFact);
-  if (taps == 1 || g.dilation == 1) return {taps, 1, taps - 1};
+  const int64 least = element_bytes == 2 ? 1 : 0;  // a pair of positions may begin one before the tile
+  if (taps == 1 || g.dilation == 1) return {taps, 1, max_of(least, taps - 1)};
   int64 halo = 8;
   while (halo < kMostOfFact && halo < (taps - 1) * min_of(g.dilation, kMostOfFact)) halo *= 2;
   return {taps, 0, halo};
@@ -70,6 +71,21 @@ CT1D_HD constexpr Facts facts_of(const Geometry& g) {
 
 CT1D_HD constexpr int64 step_bytes(int64 taps) { return taps * 2 * kBlockBytes; }  // one part of 16 channels
 CT1D_HD constexpr int64 part_bytes(int64 taps) { return kSteps * step_bytes(taps); }
+
+/// Stages whose products one accumulator sums before they are added up in fp32: at most `most_terms` terms.
+CT1D_HD constexpr int promoted_stages(int64 taps, int most_terms) {
+  int stages = kSteps;
+  while (stages > 1 && stages * taps * kStepChannels > most_terms) stages /= 2;
+  return stages;
+}
+/// What accumulators cut off, all of one sign on data of one sign, shows in a class's bound beyond so many terms
+/// (docs/PERFORMANCE.md, wgmma).
+inline constexpr int kMostTerms = 256;
+inline constexpr int kMostTermsHalf = 384;
+inline constexpr int kMostTermsBfloat16 = 1024;
+
+/// Outputs of a tile, along t, that a bit of its flags stands for.
+CT1D_HD constexpr int flagged_outputs(int t_tile) { return t_tile > 128 ? 8 : 4; }
 
 /// Bytes from the start of the block's shared memory. Weights lie at 0: [part][ic / 16][tap][oc / 64] blocks.
 struct Shared {
@@ -85,7 +101,7 @@ struct Shared {
   int top;       // the same of the first tile
   int tiles;     // [tile % kRing] t_first, batch, TileBits, 1 / scale: written before the tile's first stage is filled
   int scales;    // 1 / scale of each oc, then each oc's bias
-  int flags;     // [kFlagWords]: a bit for four outputs to be done again; then one word: all of them
+  int flags;     // [kFlagWords]: a bit for flagged_outputs() to be done again; then one word: all of them
   int bytes;
 };
 
@@ -205,8 +221,8 @@ CT1D_HD constexpr Tile tile_at(const Steps& s, int t_tile, const Walk& w, int ba
 
 // ---- launches
 
-CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int) {
-  const Facts f = facts_of(g);
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes) {
+  const Facts f = facts_of(g, element_bytes);
   LaunchShape shape{1, 1, 1, static_cast<unsigned>(t.threads()), 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, min_of(t.blocks, tile_count(t, g))));
   shape.shared_bytes = static_cast<unsigned>(shared_of(t, f.taps, f.halo).bytes);

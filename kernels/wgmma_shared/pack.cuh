@@ -6,20 +6,22 @@
 namespace ct1d::wgmma_shared {
 
 /// One column of w; 0 where there is no channel, column or tap.
+template <class Element>
 struct Column {
-  const float* w;
+  const Element* w;
   int64 channels;
   int64 taps;
   int64 row;  // from one channel to the next
   bool exists;
   __device__ __forceinline__ float at(int64 ic, int64 tap) const {
-    return exists && ic < channels && tap < taps ? w[ic * row + tap] : 0.0f;
+    return exists && ic < channels && tap < taps ? to_float(w[ic * row + tap]) : 0.0f;
   }
 };
 
-__device__ __forceinline__ Column column_at(const PrepareArguments& a, int oc) {
+template <class Element>
+__device__ __forceinline__ Column<Element> column_at(const PrepareArguments& a, int oc) {
   const Geometry& g = a.geometry;
-  return {static_cast<const float*>(a.w) + oc * g.kernel_size, g.in_channels, g.kernel_size,
+  return {static_cast<const Element*>(a.w) + oc * g.kernel_size, g.in_channels, g.kernel_size,
           g.out_channels * g.kernel_size, oc < g.out_channels};
 }
 
@@ -32,16 +34,21 @@ __device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
   const Packed places = packed_of(I::tunables(), a.geometry);
   const int oc = static_cast<int>(blockIdx.x);
   const int ic = static_cast<int>(threadIdx.x);
-  const Column column = column_at(a, oc);
-  const WeightRange range = range_of<kPackThreads>(column);
-  const Scale scale = scale_of(range.most, 0);
+  using Element = typename I::Element;
+  const Column<Element> column = column_at<Element>(a, oc);
+  WeightRange range{0, 0};
+  Scale scale{1.0f, 1.0f};
+  if constexpr (!I::kSmall) {
+    range = range_of<kPackThreads>(column);
+    scale = scale_of(range.most, 0);
+  }
   unsigned char* const packed = static_cast<unsigned char*>(a.packed);
   unsigned short* const halves = reinterpret_cast<unsigned short*>(packed);
   float* const plain = reinterpret_cast<float*>(packed + places.plain);
   for (int tap = 0; tap < I::kTaps; ++tap) {
     const float exact = column.at(ic, tap);
     const float value = exact * scale.scale;
-    const uint32 hi = half_pair(value, value);
+    const uint32 hi = operand_pair<typename I::Operand>(value, value);
     const float rest = (value - low_half(hi)) * kLift;
     halves[pack_place(I::kTaps, 0, tap, ic, oc)] = static_cast<unsigned short>(hi);
     if (I::kSplits) {
@@ -49,7 +56,7 @@ __device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
     }
     if (ic < a.geometry.in_channels) plain[(ic * I::kTaps + tap) * kMostChannels + oc] = exact;
   }
-  const bool unfit = oc == 0 && unbalanced<kBits>(column_at(a, static_cast<int>(threadIdx.x)));
+  const bool unfit = !I::kSmall && oc == 0 && unbalanced<kBits>(column_at<Element>(a, static_cast<int>(threadIdx.x)));
   if (threadIdx.x == 0) {
     constexpr uint32 kRange = static_cast<uint32>(I::kSplits ? kBits : kBits - 1) << 23;
     const bool serves = range.most < 0x7F800000u && (range.most < kRange || range.least >= range.most - kRange);

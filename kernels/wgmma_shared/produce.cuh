@@ -3,6 +3,7 @@
 
 #include "kernels/common/bulk_copy.cuh"
 #include "kernels/wgmma_shared/convert.cuh"
+#include "kernels/wgmma_shared/halves.cuh"
 
 namespace ct1d::wgmma_shared {
 
@@ -80,6 +81,46 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
     if (next < total) {
       if (next / kSteps != n) advance<I>(shared, walk);
       load_stage<I>(v, source_of<I>(a, tile_now()), g, next % kSteps);
+    }
+  }
+}
+
+/// The same of x of 16 bits.
+template <class I>
+__device__ __forceinline__ void produce_halves(const RunArguments& a, int total, uint32 shared, int warp) {
+  const Geometry& g = a.geometry;
+  const uint32 walk = shared + I::kShared.walks + warp * 16;
+  const auto source_now = [&] { return pair_source_of<I>(a, find_tile<I>(shared, walk, static_cast<int>(g.batch))); };
+  Pairs<I> v;
+  Late late{};
+  const auto load = [&](int it) {
+    const PairSource source = source_now();
+    late = source.late;
+    load_pairs<I>(v, source, g, it % kSteps);
+  };
+  int it = warp;
+  load(it);
+#pragma unroll 1
+  for (; it < total; it += I::kProducers) {
+    const int slot = it % I::kStages;
+    const int n = it / kSteps;
+    const uint32 stage = shared + I::kShared.stages + slot * I::kShared.stage_bytes;
+    if (it >= I::kStages) barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);
+    if (it % kSteps == 0 && one_lane()) {
+      save_tile<I>(shared, n, find_tile<I>(shared, walk, static_cast<int>(g.batch)), 1.0f);
+    }
+    store_pairs<I>(v, late, stage);
+    if constexpr ((I::kHalo + 1) * kStepChannels > 32 * kSingles) {
+      store_long_halo<I>(source_now(), g, it % kSteps, stage);
+    }
+    async_proxy_fence();
+    __syncwarp();
+    if (one_lane()) barrier_arrive(full_barrier(shared + I::kShared.barriers, slot));
+
+    const int next = it + I::kProducers;
+    if (next < total) {
+      if (next / kSteps != n) advance<I>(shared, walk);
+      load(next);
     }
   }
 }

@@ -17,8 +17,8 @@ __device__ __forceinline__ void multiply(float (&d)[I::kSums], const Geometry& g
     for (int tap = 0; tap < I::kTaps; ++tap) {
       const uint32 w_word = weights + (((Cross && product == 1 ? I::kPartBytes : 0) + tap * 2 * kBlockBytes) >> 4);
       const uint32 x_word = x + (Cross && product == 0 ? I::kShared.part_bytes >> 4 : 0) + I::kHalo - I::reach(g, tap);
-      matrix_multiply<I::kT>(d, matrix_descriptor(w_word, 128), matrix_descriptor(x_word, 128),
-                             !fresh || product > 0 || tap > 0);
+      matrix_multiply<I::kT, typename I::Operand>(d, matrix_descriptor(w_word, 128), matrix_descriptor(x_word, 128),
+                                                  !fresh || product > 0 || tap > 0);
     }
   }
   matrix_commit();
@@ -29,6 +29,14 @@ __device__ __forceinline__ void promote(float (&sum)[Count], float (&d)[Count], 
   pin(d);
 #pragma unroll
   for (int i = 0; i < Count; ++i) add_scaled_here(sum[i], d[i], inverse);
+}
+
+/// sum = d, or sum += d.
+template <class I>
+__device__ __forceinline__ void gather(float (&sum)[I::kSums], float (&d)[I::kSums], bool first) {
+  pin(d);
+#pragma unroll
+  for (int i = 0; i < I::kSums; ++i) sum[i] = first ? d[i] : sum[i] + d[i];
 }
 
 }  // namespace ct1d::wgmma_shared

@@ -9,6 +9,7 @@ namespace ct1d::wgmma_shared {
 /// Four outputs from t of all channels, by a warp: a lane has every 32nd.
 template <class I>
 __device__ __forceinline__ void repair_four(const RunArguments& a, uint32 shared, int batch, int t) {
+  using Element = typename I::Element;
   const Geometry& g = a.geometry;
   constexpr int kMine = kMostChannels / 32;
   const float* const w =
@@ -19,22 +20,22 @@ __device__ __forceinline__ void repair_four(const RunArguments& a, uint32 shared
 #pragma unroll
     for (int c = 0; c < kMine; ++c) sum[i][c] = 0.0f;
   }
-  add_exact<kMostChannels>(sum, static_cast<const float*>(a.x) + batch * g.x_batch_stride, g.x_row_stride, w,
+  add_exact<kMostChannels>(sum, static_cast<const Element*>(a.x) + batch * g.x_batch_stride, g.x_row_stride, w,
                            g.in_channels, g, t + static_cast<int>(g.padding));
 #pragma unroll
   for (int c = 0; c < kMine; ++c) {
     const int channel = lane_of_warp() + 32 * c;
     const float bias = load_shared_float(shared + I::kShared.scales + (kMostChannels + channel) * 4);
-    float* const y = static_cast<float*>(a.y) + batch * g.y_batch_stride + channel * g.y_row_stride + t;
+    Element* const y = static_cast<Element*>(a.y) + batch * g.y_batch_stride + channel * g.y_row_stride + t;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      store_one(y + i, sum[i][c] + bias, channel < g.out_channels && t + i < g.length_out);
+      store_element(y + i, sum[i][c] + bias, channel < g.out_channels && t + i < g.length_out);
     }
   }
 }
 
-/// By all warps of both consumers, `warp` of 8, after the last tile is stored: each takes the next flagged four
-/// outputs.
+/// By all warps of both consumers, `warp` of 8, after the last tile is stored: each takes the next four outputs that
+/// are flagged.
 template <class I>
 __device__ __forceinline__ void repair(const RunArguments& a, unsigned tiles, uint32 shared, int warp) {
   const Geometry& g = a.geometry;
@@ -57,7 +58,7 @@ __device__ __forceinline__ void repair(const RunArguments& a, unsigned tiles, ui
     for (int four = 0; four < I::kT / 4; ++four) {
       const int t = tile.t_first + 4 * four;
       if (t >= g.length_out) break;
-      const bool due = (word >> four & 1) != 0 ||
+      const bool due = (word >> 4 * four / I::kFlagged & 1) != 0 ||
                        (few && short_sums(g, static_cast<int>(g.in_channels), t + static_cast<int>(g.padding)));
       if (due && (turn++ & 7) == warp) repair_four<I>(a, shared, tile.batch, t);
     }
