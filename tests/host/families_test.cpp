@@ -235,13 +235,13 @@ TEST(HostFamilyFaultsOfWgmma, EveryMissingFenceWaitAndArrivalIsCaught) {
 TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
   const Cut cuts[] = {
       {"kernel.cuh", "barrier_init_fence();", ""},
-      {"kernel.cuh", "barrier_wait(full_barrier(shared + I::kShared.barriers, it % I::kStages), it / I::kStages & 1);",
+      {"consume.cuh", "barrier_wait(full_barrier(shared + I::kShared.barriers, it % I::kStages), it / I::kStages & 1);",
        ""},
-      {"kernel.cuh", "if (one_lane()) barrier_arrive(empty_barrier", "if (false) barrier_arrive(empty_barrier"},
-      {"kernel.cuh", "      matrix_wait<1>();\n      c.release(it - 1);\n      promote(sum, high",
+      {"consume.cuh", "if (one_lane()) barrier_arrive(empty_barrier", "if (false) barrier_arrive(empty_barrier"},
+      {"consume.cuh", "      matrix_wait<1>();\n      c.release(it - 1);\n      promote(sum, high",
        "      c.release(it - 1);\n      promote(sum, high"},
-      {"kernel.cuh", "    matrix_wait<1>();\n    promote(sum, cross", "    promote(sum, cross"},
-      {"kernel.cuh", "    matrix_wait<0>();\n    c.release(first + kSteps - 1);\n    promote(sum, high",
+      {"consume.cuh", "    matrix_wait<1>();\n    promote(sum, cross", "    promote(sum, cross"},
+      {"consume.cuh", "    matrix_wait<0>();\n    c.release(first + kSteps - 1);\n    promote(sum, high",
        "    c.release(first + kSteps - 1);\n    promote(sum, high"},
       {"products.cuh", "  matrix_fence();", ""},
       {"products.cuh", "  matrix_commit();", ""},
