@@ -129,8 +129,8 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"OC_TILE", "products", "taps", "stages", "resident", "split", "min_blocks"},
                     "weights and stages must fit the shared memory that min_blocks leaves a block",
                     [g, bytes, limit = device.shared_per_block_optin](const T& t) {
-                      const int most = std::min(limit, layout::shared_budget(t));
-                      return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(most);
+                      const int room = std::min(limit, layout::shared_budget(t));
+                      return layout::run_shape(t, g, bytes).shared_bytes <= static_cast<unsigned>(room);
                     }),
   };
 }
