@@ -41,7 +41,7 @@ int64 registers_needed(const Tunables& t, const Geometry& g, int bytes) {
   const int64 halo = (t.taps - 1) * layout::facts_of(t, g, 4).tap_step;
   const int64 in_flight = t.promote == 1 ? t.OC_TILE / 2 : 0;
   const bool one_by_one = g.stride != 1 && g.stride != 2 && g.stride != 4 && g.stride % 8 != 0;  // stores
-  const int narrow = t.products == 1 && t.promote == 1 ? 8 : 16;
+  const int narrow = t.products == 1 && t.promote == 1 ? 0 : 16;
   const int64 least = bytes == 2 || t.OC_TILE > narrow ? 88 : 72;
   const int64 tight = t.min_blocks > 1 && t.products == 1 ? 12 : 0;
   return std::max(least, t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0) + tight);

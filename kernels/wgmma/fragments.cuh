@@ -49,8 +49,8 @@ __device__ __forceinline__ void take(Values<I>& x, uint32 slot, uint32 full, uin
   if (lane_of_warp() == 0) barrier_arrive(empty);
 }
 
-/// Bits of magnitudes: the quad's largest, NaN above all; and this thread's least, less one, so that zeros count as the
-/// largest of all.
+/// Bits of magnitudes: the quad's largest, NaN above all; and twice this thread's least, less one, so that zeros count
+/// as the largest of all.
 struct Range {
   uint32 most;
   uint32 least;
@@ -66,8 +66,8 @@ __device__ __forceinline__ Range find_range(const Values<I>& x) {
     most = max_or_nan(most, here);
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      const uint32 bits = bits_of_float(fabsf(x.v[c][p])) - 1;
-      range.least = bits < range.least ? bits : range.least;
+      const uint32 twice = 2 * bits_of_float(x.v[c][p]) - 1;
+      range.least = twice < range.least ? twice : range.least;
     }
   }
   most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, 1));
@@ -86,7 +86,7 @@ __device__ __forceinline__ bool serves(const Range& range, float scale) {
   // one part is normal.
   const int field = (I::kSplits ? 123 : 114) + 127 - static_cast<int>(exponent);
   const uint32 floor = field > 0 ? static_cast<uint32>(field) << 23 : 1u << (22 + field);
-  return range.most < (127u + 103u) << 23 && (range.least == 0xFFFFFFFFu || range.least + 1 >= floor);
+  return range.most < (127u + 103u) << 23 && range.least >= 2 * floor - 1;
 }
 
 /// A's registers of one part: fragment f holds positions f and f + 2 of Values.

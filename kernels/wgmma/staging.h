@@ -25,15 +25,14 @@ CT1D_HD constexpr int width_of(int columns, int64 stride) {
 /// later, as its row of y lies, so that pieces of 16 bytes are the same in both.
 struct Staging {
   int channels;
-  int pitch;  // elements from one to the next: banks go on where the next channel's columns do
+  int pitch;  // elements from one to the next
   int bytes;
 };
 CT1D_HD constexpr Staging staging_of(int columns, int64 stride, int element_bytes) {
   if (!is_staged(columns, stride)) return {0, 0, 0};
   const int s = static_cast<int>(stride);
   const int piece = 16 / element_bytes;
-  const int room = 32 * s + piece;
-  const int pitch = static_cast<int>(ceil_div(33 * s > room ? 33 * s : room, piece)) * piece;
+  const int pitch = 32 * s + piece;
   const int most = static_cast<int>(min_of(kStagingBudget / (pitch * element_bytes), columns / s));
   const int even = 8 / static_cast<int>(gcd(8, s));  // columns come in eights
   const int channels = most >= even ? most / even * even : most;
