@@ -5,6 +5,7 @@
 #include "kernels/wgmma_shared/products.cuh"
 #include "kernels/wgmma_shared/repair.cuh"
 #include "kernels/wgmma_shared/store.cuh"
+#include "kernels/wgmma_shared/store_columns.cuh"
 #include "kernels/wgmma_shared/store_halves.cuh"
 
 namespace ct1d::wgmma_shared {
@@ -16,6 +17,7 @@ struct Consumer {
   uint32 shared;
   int number;
   uint32 weights;  // low words of descriptors, of the first stage
+  uint32 more;
   uint32 x;
 
   __device__ __forceinline__ Consumer(const RunArguments& arguments, uint32 shared_memory, int consumer)
@@ -23,6 +25,7 @@ struct Consumer {
         shared(shared_memory),
         number(consumer),
         weights(matrix_low_word(shared_memory + consumer * kBlockBytes, 1024)),
+        more(matrix_low_word(shared_memory + I::kShared.more, kMoreChannels * 16)),
         x(matrix_low_word(shared_memory + I::kShared.stages, I::kShared.slab_bytes)) {}
 
   __device__ __forceinline__ void wait_full(unsigned it) const {
@@ -33,9 +36,15 @@ struct Consumer {
   }
   /// Words are found anew each time: else the descriptors of all stages would be kept in registers.
   template <bool Cross>
-  __device__ __forceinline__ void queue(float (&d)[I::kSums], unsigned it, bool fresh) const {
-    multiply<I, Cross>(d, a.geometry, fresh_copy(weights) + it % kSteps * (I::kStepBytes >> 4),
-                       fresh_copy(x) + it % I::kStages * (I::kShared.stage_bytes >> 4), fresh);
+  __device__ __forceinline__ void queue(Sums<I>& d, unsigned first, unsigned step, bool fresh) const {
+    StageWords words{};
+    words.weights = fresh_copy(weights) + step * (I::kStepBytes >> 4);
+    words.x = fresh_copy(x) + (first + step) % I::kStages * (I::kShared.stage_bytes >> 4);
+    if constexpr (I::kMore > 0) {
+      words.more = fresh_copy(more) + step * (I::kTaps * kMoreBlockBytes >> 4);
+      words.own = words.x + static_cast<uint32>(64 * number);
+    }
+    multiply<I, Cross>(d, a.geometry, words, fresh);
   }
   __device__ __forceinline__ float inverse_of(unsigned n) const {
     return load_shared_float(tile_record<I>(shared, n) + 12);
@@ -43,43 +52,47 @@ struct Consumer {
   __device__ __forceinline__ void store(float (&sum)[I::kSums], float (&carry)[4], unsigned n) const {
     store_tile<I>(sum, carry, a, shared, load_tile<I>(shared, n), number);
   }
+  /// The channels beyond kRows; their sums start anew at 0.
+  __device__ __forceinline__ void store_more(float (&sum)[I::kMore > 0 ? I::kMore / 2 : 1], unsigned n) const {
+    if constexpr (I::kMore > 0) store_columns<I>(sum, a, shared, load_tile<I>(shared, n), n, number);
+  }
   template <int Part>
   __device__ __forceinline__ void store_part(Words<I>& words, unsigned n) const {
     store_words<I, Part>(words, a, load_tile<I>(shared, n), number);
   }
 };
 
-/// One product: a tile's sums stay in d as long as they have at most 256 terms. The tile before is stored behind the
+/// One product: a tile's sums stay in d as long as they have at most kMostTerms. The tile before is stored behind the
 /// products of a tile's first stage.
 template <class I>
-__device__ __forceinline__ void multiply_whole(const Consumer<I>& c, float (&sum)[I::kSums], float (&carry)[4],
-                                               unsigned tiles) {
-  float d[I::kSums];
+__device__ __forceinline__ void multiply_whole(const Consumer<I>& c, Sums<I>& sum, float (&carry)[4], unsigned tiles) {
+  Sums<I> d;
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * kSteps;
+    const unsigned first = n * I::kSteps;
     c.wait_full(first);
-    c.template queue<false>(d, first, true);
-    if (n > 0) c.store(sum, carry, n - 1);
+    c.template queue<false>(d, first, 0, true);
+    if (n > 0) c.store(sum.at, carry, n - 1);
     const float inverse = c.inverse_of(n);
 #pragma unroll
-    for (unsigned stage = 1; stage < kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
       if (stage % I::kPromoted == 0) {
         matrix_wait<0>();
         c.release(it - 1);
-        promote(sum, d, inverse);
-        c.template queue<false>(d, it, true);
+        promote_all<I>(sum, d, inverse);
+        c.template queue<false>(d, first, stage, true);
       } else {
-        c.template queue<false>(d, it, false);
+        c.template queue<false>(d, first, stage, false);
         matrix_wait<1>();
         c.release(it - 1);
       }
     }
     matrix_wait<0>();
-    c.release(first + kSteps - 1);
-    promote(sum, d, inverse);
+    c.release(first + I::kSteps - 1);
+    promote_all<I>(sum, d, inverse);
+    c.store_more(sum.more, n);
   }
 }
 
@@ -98,27 +111,27 @@ __device__ __forceinline__ void store_all(const Consumer<I>& c, Words<I>& words,
 }
 template <class I>
 __device__ __forceinline__ void multiply_halves(const Consumer<I>& c, unsigned tiles) {
-  constexpr bool kPromotes = I::kPromoted < kSteps;
-  float d[I::kSums];
-  float sum[kPromotes ? I::kSums : 1];
+  constexpr bool kPromotes = I::kPromoted < I::kSteps;
+  Sums<I> d;
+  Sums<I> sum;
   Words<I> words{};
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * kSteps;
+    const unsigned first = n * I::kSteps;
     c.wait_full(first);
-    c.template queue<false>(d, first, true);
+    c.template queue<false>(d, first, 0, true);
     if (n > 0) store_behind<I, 0>(c, words, n - 1);
 #pragma unroll
-    for (unsigned stage = 1; stage < kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
       if (stage % I::kPromoted == 0) {
         matrix_wait<0>();
         c.release(it - 1);
-        if constexpr (kPromotes) gather<I>(sum, d, stage == I::kPromoted);
-        c.template queue<false>(d, it, true);
+        gather<I>(sum, d, stage == I::kPromoted);
+        c.template queue<false>(d, first, stage, true);
       } else {
-        c.template queue<false>(d, it, false);
+        c.template queue<false>(d, first, stage, false);
         matrix_wait<1>();
         c.release(it - 1);
       }
@@ -129,14 +142,10 @@ __device__ __forceinline__ void multiply_halves(const Consumer<I>& c, unsigned t
       }
     }
     matrix_wait<0>();
-    c.release(first + kSteps - 1);
-    if constexpr (kPromotes) {
-      gather<I>(sum, d, false);
-      finish_words<I>(words, sum, c.shared, n, c.number);
-    } else {
-      pin(d);
-      finish_words<I>(words, d, c.shared, n, c.number);
-    }
+    c.release(first + I::kSteps - 1);
+    gather<I>(sum, d, !kPromotes);
+    finish_words<I>(words, sum.at, c.shared, n, c.number);
+    c.store_more(sum.more, n);
   }
   store_all<I>(c, words, tiles - 1);
 }
@@ -147,33 +156,33 @@ template <class I>
 __device__ __forceinline__ void multiply_split(const Consumer<I>& c, float (&sum)[I::kSums], float (&carry)[4],
                                                unsigned tiles) {
   constexpr float kLowered = 1.0f / static_cast<float>(1 << kLowBits);
-  float high[I::kSums];
-  float cross[I::kSums];
+  Sums<I> high;
+  Sums<I> cross;
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * kSteps;
+    const unsigned first = n * I::kSteps;
     c.wait_full(first);
-    c.template queue<true>(cross, first, true);
-    if (I::kShadow == 2) c.template queue<false>(high, first, true);
+    c.template queue<true>(cross, first, 0, true);
+    if (I::kShadow == 2) c.template queue<false>(high, first, 0, true);
     if (n > 0) c.store(sum, carry, n - 1);
-    if (I::kShadow == 1) c.template queue<false>(high, first, true);
+    if (I::kShadow == 1) c.template queue<false>(high, first, 0, true);
     const float inverse = c.inverse_of(n);
 #pragma unroll
-    for (unsigned stage = 1; stage < kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
-      c.template queue<true>(cross, it, false);
+      c.template queue<true>(cross, first, stage, false);
       matrix_wait<1>();
       c.release(it - 1);
-      promote(sum, high, inverse);
-      c.template queue<false>(high, it, true);
+      promote(sum, high.at, inverse);
+      c.template queue<false>(high, first, stage, true);
     }
     matrix_wait<1>();
-    promote(sum, cross, inverse * kLowered);
+    promote(sum, cross.at, inverse * kLowered);
     // ptxas serialises products in flight across a loop's edge: the queue runs empty once a tile, for a moment
     matrix_wait<0>();
-    c.release(first + kSteps - 1);
-    promote(sum, high, inverse);
+    c.release(first + I::kSteps - 1);
+    promote(sum, high.at, inverse);
   }
 }
 
@@ -184,16 +193,14 @@ __device__ __forceinline__ void consume(const RunArguments& a, unsigned tiles, u
   if constexpr (I::kSmall) {
     multiply_halves<I>(c, tiles);
   } else {
-    float sum[I::kSums];
+    Sums<I> sum{};
     float carry[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll
-    for (int i = 0; i < I::kSums; ++i) sum[i] = 0.0f;
     if constexpr (I::kSplits) {
-      multiply_split<I>(c, sum, carry, tiles);
+      multiply_split<I>(c, sum.at, carry, tiles);
     } else {
       multiply_whole<I>(c, sum, carry, tiles);
     }
-    c.store(sum, carry, tiles - 1);
+    c.store(sum.at, carry, tiles - 1);
   }
   const int warp = __shfl_sync(0xFFFFFFFFu, fresh_thread() / 32 - I::kProducers, 0);
   repair<I>(a, tiles, shared, warp);

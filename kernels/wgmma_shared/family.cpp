@@ -23,19 +23,33 @@ int blocks_for(const DeviceFacts& device) {
 
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 
+layout::Facts facts_of(const BuildContext& context) {
+  return layout::facts_of(context.problem.geometry(), element_bytes(context));
+}
+
 /// Whether sums of a tile leave their accumulators before its end.
 bool promotes(const BuildContext& context) {
   const int most = context.accuracy == Accuracy::fp16   ? layout::kMostTermsHalf
                    : context.accuracy == Accuracy::bf16 ? layout::kMostTermsBfloat16
                                                         : layout::kMostTerms;
-  return layout::promoted_stages(context.problem.geometry().kernel_size, most) < layout::kSteps;
+  const layout::Facts facts = facts_of(context);
+  return layout::promoted_stages(facts.taps, facts.steps, most) < facts.steps;
 }
 
 /// Registers of a thread that multiplies: sums, products in flight, addresses; and of one that converts. Fitted to
 /// instances that ptxas reports without spills.
-int consumer_needs(const Tunables& t, int bytes, bool promotes) {
-  if (bytes == 2) return 3 * t.T / 4 + (promotes ? t.T / 2 : 0) + (t.T == 192 && t.shadow > 1 ? 32 : 40);
-  if (t.products == 1) return t.T + 32;
+struct Demand {
+  int bytes;      // of an element
+  bool promotes;  // sums leave their accumulators within a tile
+  bool more;      // channels beyond kRows
+};
+Demand demand_of(const BuildContext& context) {
+  return {element_bytes(context), promotes(context), facts_of(context).more > 0};
+}
+int consumer_needs(const Tunables& t, const Demand& d) {
+  const int more = d.more ? 8 : 0;
+  if (d.bytes == 2) return 3 * t.T / 4 + (d.promotes ? t.T / 2 : 0) + (t.T == 192 && t.shadow > 1 ? 32 : 40) + more;
+  if (t.products == 1) return t.T + 32 + more;
   return 3 * t.T / 2 + (t.shadow == 2 ? 48 : t.T == 128 ? 16 : 24);
 }
 int producer_needs(const Tunables& t, int bytes) { return bytes == 2 ? t.T / 4 + 32 : t.T / 2 + 24; }
@@ -46,7 +60,7 @@ bool fits_int(const Geometry& g) {
   const auto real = [](int64 value) { return static_cast<double>(value); };
   const double reach = real(g.length_out) + real(g.padding) + real(g.dilation) * real(g.kernel_size);
   const double tiles = (reach / 64 + 1) * std::max(1.0, real(g.batch));
-  return std::max({reach, real(g.length), tiles * 2 * layout::kSteps}) < kMost;
+  return std::max({reach, real(g.length), tiles * 2 * (layout::kMostIn / layout::kStepChannels)}) < kMost;
 }
 
 unsigned shared_bytes(const Tunables& t, const BuildContext& context) {
@@ -70,6 +84,9 @@ std::vector<Constraint> requirements(const BuildContext& context) {
           [bytes](const T& t) { return t.T == 64 || t.T == 128 || t.T == (bytes == 2 ? 192 : 96); }),
       constraint<T>({"products"}, "products must be 3 or 1",
                     [](const T& t) { return t.products == 3 || t.products == 1; }),
+      constraint<T>(
+          {"T", "products"}, "more than 128 output channels need one product and T of 128: 64 positions a consumer",
+          [more = facts_of(context).more > 0](const T& t) { return !more || (t.T == 128 && t.products == 1); }),
       constraint<T>({"producers"}, "producers must be 4 or 8: each has a stage of every tile",
                     [](const T& t) { return t.producers == 4 || t.producers == 8; }),
       constraint<T>(
@@ -93,11 +110,9 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                       return t.consumer_registers % 8 == 0 && t.consumer_registers >= t.start_registers() &&
                              t.producer_registers() >= 24;
                     }),
-      constraint<T>({"T", "products", "consumer_registers", "shadow"},
-                    "sums and products in flight must fit consumer_registers",
-                    [bytes, more = promotes(context)](const T& t) {
-                      return consumer_needs(t, bytes, more) <= t.consumer_registers;
-                    }),
+      constraint<T>(
+          {"T", "products", "consumer_registers", "shadow"}, "sums and products in flight must fit consumer_registers",
+          [demand = demand_of(context)](const T& t) { return consumer_needs(t, demand) <= t.consumer_registers; }),
       constraint<T>({"T", "producers", "consumer_registers"},
                     "a stage of x, T / 2 values a lane, must fit the registers that the consumers leave",
                     [bytes](const T& t) { return producer_needs(t, bytes) <= t.producer_registers(); }),
@@ -118,8 +133,8 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
       constraint<T>({"T", "products", "consumer_registers", "shadow"},
                     "consumer_registers must not exceed what sums need by 40 or more, unless the threads start with it",
-                    [bytes = element_bytes(context), more = promotes(context)](const T& t) {
-                      return t.consumer_registers < consumer_needs(t, bytes, more) + 40 ||
+                    [demand = demand_of(context)](const T& t) {
+                      return t.consumer_registers < consumer_needs(t, demand) + 40 ||
                              t.consumer_registers == t.start_registers();
                     }),
   };
@@ -134,11 +149,11 @@ std::vector<Constraint> all_constraints(const BuildContext& context) {
 /// What takes the least memory: fits wherever any does.
 Tunables smallest(const BuildContext& context) {
   Tunables t;
-  t.T = 64;
+  t.T = facts_of(context).more > 0 ? 128 : 64;
   t.products = context.accuracy == Accuracy::fp32 ? 3 : 1;
   t.stages = 4;
   t.producers = 4;
-  t.consumer_registers = 168;
+  t.consumer_registers = consumer_needs(t, demand_of(context)) > 168 ? 208 : 168;
   t.blocks = blocks_for(context.device);
   return t;
 }
@@ -159,7 +174,8 @@ class WgmmaSharedFamily final : public Family {
   std::string_view summary() const override {
     return "Hopper's matrix units on fp16 parts of fp32, or on 16 bits as they are, which warps of their own bring "
            "into "
-           "shared memory, weights resident there, up to 128 channels in and out, an exact path for what scales do not "
+           "shared memory, weights resident there, up to 144 channels in and 136 out, an exact path for what scales do "
+           "not "
            "serve";
   }
   std::optional<std::string> refuses(const BuildContext& context) const override {
@@ -167,8 +183,10 @@ class WgmmaSharedFamily final : public Family {
     if (context.device.arch != "sm_90a") return "wgmma_shared needs Hopper's matrix instructions: sm_90a";
     if (g.stride != 1) return "wgmma_shared serves stride 1";
     if (g.groups != 1) return "wgmma_shared serves one group";
-    if (std::max(g.in_channels, g.out_channels) > layout::kMostChannels)
-      return "wgmma_shared serves up to 128 channels in and out";
+    if (g.in_channels > layout::kMostIn || g.out_channels > layout::kRows + layout::kMoreChannels)
+      return "wgmma_shared serves up to 144 channels in and 136 out";
+    if (context.accuracy == Accuracy::fp32 && g.out_channels > layout::kRows)
+      return "wgmma_shared in class fp32 serves up to 128 channels out";
     if (context.accuracy == Accuracy::fp32 && g.in_channels * g.kernel_size < 16)
       return "wgmma_shared in class fp32 needs sums of 16 products or more: two fp16 parts leave a single one an error "
              "of 2^-21";
@@ -221,9 +239,10 @@ class WgmmaSharedFamily final : public Family {
     const int bytes = bytes_of(element);
     const Tunables t = to_tunables<Tunables>(configuration);
     const Geometry g = context.problem.geometry();
-    const layout::Facts facts = layout::facts_of(g, bytes);
+    const layout::Facts facts = facts_of(context);
     std::string arguments = "<" + template_arguments(t);
-    for (const int64 fact : {facts.taps, facts.dilation, facts.halo}) arguments += ", " + std::to_string(fact);
+    for (const int64 fact : {facts.taps, facts.dilation, facts.halo, facts.steps, facts.more})
+      arguments += ", " + std::to_string(fact);
     arguments += std::string(", ") + kElements[static_cast<int>(element)] + ">";
     const std::string kernel = "ct1d::wgmma_shared::kernel" + arguments;
     const std::string pack = "ct1d::wgmma_shared::pack" + arguments;
@@ -233,11 +252,13 @@ class WgmmaSharedFamily final : public Family {
     program.run = {{kernel, layout::run_shape(t, g, bytes)}};
     program.prepare = {{pack, layout::prepare_shape(t, g, bytes)}};
     program.packed_bytes = static_cast<std::size_t>(layout::packed_bytes(t, g, bytes));
-    // Whole tiles of 128 channels in and out: what is executed, not what was asked for.
-    const double sums = static_cast<double>(layout::tile_count(t, g)) * t.T * layout::kMostChannels;
+    // Whole tiles and steps: what is executed, not what was asked for.
+    const double sums =
+        static_cast<double>(layout::tile_count(t, g)) * t.T * static_cast<double>(layout::kRows + facts.more);
+    const auto channels = static_cast<double>(facts.steps * layout::kStepChannels);
     const auto taps = static_cast<double>(g.kernel_size);
-    program.work.tensor_fp16 = sums * 2 * t.products * taps * layout::kMostChannels;
-    if (t.products == 3) program.work.fma_fp32 = sums * layout::kSteps * 2;  // promotion
+    program.work.tensor_fp16 = sums * 2 * t.products * taps * channels;
+    if (t.products == 3) program.work.fma_fp32 = sums * static_cast<double>(facts.steps) * 2;  // promotion
     program.work.bytes = context.problem.min_bytes(bytes);
     return program;
   }

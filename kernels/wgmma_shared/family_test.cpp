@@ -30,6 +30,7 @@ const std::vector<Problem> kOddProblems{
     {1, 17, 1, 1, 1, 0, 0, 1, 1, false, 1},
     {2, 9, 128, 2, 1, 1, 0, 30, 1, true, 1000},
     {3, 128, 3, 3, 1, 2, 0, 4, 1, false, 95},
+    {2, 144, 128, 1, 1, 0, 0, 1, 1, true, 500},
 };
 
 const Family& shared() { return *find_family("wgmma_shared"); }
@@ -51,7 +52,9 @@ TEST(WgmmaSharedLayout, StatesTheSeedProblemsMemory) {
   EXPECT_EQ(facts.taps, 3);
   EXPECT_EQ(facts.dilation, 1);
   EXPECT_EQ(facts.halo, 2);
-  const layout::Shared s = layout::shared_of(t, 3, 2);
+  EXPECT_EQ(facts.steps, 8);
+  EXPECT_EQ(facts.more, 0);
+  const layout::Shared s = layout::shared_of(t, facts);
   EXPECT_EQ(s.stages, 2 * 3 * 128 * 128 * 2);
   EXPECT_EQ(s.stage_bytes, 2 * 2 * 130 * 16);
   EXPECT_EQ(s.barriers, s.stages + 4 * 8320);
@@ -98,12 +101,12 @@ TEST(WgmmaSharedLayout, PairsOf16BitsMayBeginAPositionBeforeTheTile) {
 }
 
 TEST(WgmmaSharedLayout, AccumulatorsSumNoMoreTermsThanTheirClassAllows) {
-  EXPECT_EQ(layout::promoted_stages(3, layout::kMostTerms), 4);
-  EXPECT_EQ(layout::promoted_stages(3, layout::kMostTermsHalf), 8);
-  EXPECT_EQ(layout::promoted_stages(4, layout::kMostTermsHalf), 4);
-  EXPECT_EQ(layout::promoted_stages(6, layout::kMostTermsHalf), 4);
-  EXPECT_EQ(layout::promoted_stages(7, layout::kMostTermsHalf), 2);
-  EXPECT_EQ(layout::promoted_stages(8, layout::kMostTermsBfloat16), 8);
+  EXPECT_EQ(layout::promoted_stages(3, 8, layout::kMostTerms), 4);
+  EXPECT_EQ(layout::promoted_stages(3, 8, layout::kMostTermsHalf), 8);
+  EXPECT_EQ(layout::promoted_stages(3, 9, layout::kMostTermsHalf), 5);
+  EXPECT_EQ(layout::promoted_stages(4, 8, layout::kMostTermsHalf), 4);
+  EXPECT_EQ(layout::promoted_stages(7, 8, layout::kMostTermsHalf), 3);
+  EXPECT_EQ(layout::promoted_stages(8, 8, layout::kMostTermsBfloat16), 8);
 }
 
 TEST(WgmmaSharedLayout, EveryOutputOfATileHasAFlag) {
@@ -115,10 +118,24 @@ TEST(WgmmaSharedLayout, PackedWeightsHaveAPlaceEach) {
   for (int part = 0; part < 2; ++part)
     for (int tap = 0; tap < 2; ++tap)
       for (int ic = 0; ic < 128; ++ic)
-        for (int oc = 0; oc < 128; ++oc) places.insert(layout::pack_place(2, part, tap, ic, oc));
+        for (int oc = 0; oc < 128; ++oc) places.insert(layout::pack_place(2, 8, 2, part, tap, ic, oc));
   EXPECT_EQ(places.size(), 2u * 2 * 128 * 128);
   EXPECT_EQ(*places.begin(), 0);
-  EXPECT_EQ(*places.rbegin(), 2 * layout::part_bytes(2) / 2 - 1);
+  EXPECT_EQ(*places.rbegin(), 2 * layout::part_bytes(2, 8) / 2 - 1);
+}
+
+TEST(WgmmaSharedLayout, ChannelsBeyondTheRowsHaveTheirPlaceBehindThem) {
+  std::set<ct1d::int64> places;
+  for (int tap = 0; tap < 3; ++tap)
+    for (int ic = 0; ic < 144; ++ic)
+      for (int oc = 0; oc < 136; ++oc) places.insert(layout::pack_place(3, 9, 1, 0, tap, ic, oc));
+  EXPECT_EQ(places.size(), 3u * 144 * 136);
+  EXPECT_EQ(*places.rbegin(), (layout::part_bytes(3, 9) + layout::more_bytes(3, 9, 8)) / 2 - 1);
+  const ct1d::Geometry g = Problem{64, 130, 130, 3, 1, 0, 0, 1, 1, false, 65536}.geometry();
+  const layout::Facts facts = layout::facts_of(g, 2);
+  EXPECT_EQ(facts.steps, 9);
+  EXPECT_EQ(facts.more, 8);
+  EXPECT_EQ(layout::prepare_shape({}, g, 2).grid_x, 136u);
 }
 
 TEST(WgmmaSharedLayout, TilesCoverEveryOutputOnceAndCarryOnlyToTheNext) {
@@ -170,6 +187,17 @@ TEST(WgmmaSharedFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
       }
 }
 
+TEST(WgmmaSharedFamily, DefaultsServeAFewChannelsMoreThan128) {
+  for (const Accuracy accuracy : {Accuracy::tf32, Accuracy::fp16, Accuracy::bf16})
+    for (const Problem& problem :
+         {Problem{64, 130, 130, 3, 1, 0, 0, 1, 1, false, 65536}, Problem{1, 20, 136, 3, 1, 1, 0, 3, 1, true, 777}}) {
+      const BuildContext context = on_h200(problem, accuracy);
+      ASSERT_FALSE(shared().refuses(context)) << *shared().refuses(context);
+      for (const Configuration& c : {shared().default_configuration(context), shared().general_configuration(context)})
+        EXPECT_THAT(broken(context, c), ElementsAre()) << summary(problem) << ' ' << to_string(c);
+    }
+}
+
 TEST(WgmmaSharedFamily, SaysWhatItDoesNotServe) {
   const auto refusal = [](const Problem& problem, Accuracy accuracy, const char* profile) {
     return shared().refuses({problem, accuracy, read_profile(profile)}).value_or("");
@@ -180,7 +208,10 @@ TEST(WgmmaSharedFamily, SaysWhatItDoesNotServe) {
   EXPECT_THAT(refusal(kSeed, Accuracy::fp32, "a100"), HasSubstr("sm_90a"));
   EXPECT_THAT(refusal({16, 64, 64, 16, 8, 4, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("stride 1"));
   EXPECT_THAT(refusal({1, 32, 32, 3, 1, 1, 0, 1, 2, true, 100}, Accuracy::fp32, "h200"), HasSubstr("one group"));
-  EXPECT_THAT(refusal({1, 129, 32, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("128 channels"));
+  EXPECT_THAT(refusal({1, 145, 32, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("144 channels"));
+  EXPECT_THAT(refusal({1, 32, 137, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp16, "h200"), HasSubstr("136 out"));
+  EXPECT_THAT(refusal({1, 32, 129, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("128 channels"));
+  EXPECT_EQ(refusal({1, 130, 130, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::tf32, "h200"), "");
   EXPECT_THAT(refusal({1, 5, 32, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("16 products"));
   EXPECT_EQ(refusal({1, 5, 32, 3, 1, 1, 0, 1, 1, true, 100}, Accuracy::tf32, "h200"), "");
   EXPECT_THAT(refusal({1, 32, 32, 4, 1, 1, 0, 1, 1, true, 100}, Accuracy::fp32, "h200"), HasSubstr("so many taps"));
@@ -218,14 +249,14 @@ TEST(WgmmaSharedFamily, CountsTheProductsThatItExecutes) {
   const BuildContext context = on_h200(kSeed);
   const Program program = shared().build(context, shared().default_configuration(context));
   EXPECT_THAT(program.unit.kernels,
-              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, float>",
-                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, float>"));
+              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, 8, 0, float>",
+                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, 8, 0, float>"));
   const double outputs = 64.0 * 513 * 128 * 128;  // whole tiles
   EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);
   const BuildContext bf16 = on_h200(kSeed, Accuracy::bf16);
   const Program halves = shared().build(bf16, shared().default_configuration(bf16));
-  EXPECT_THAT(halves.unit.kernels.front(), HasSubstr("3, 1, 2, ct1d::Bfloat16>"));
+  EXPECT_THAT(halves.unit.kernels.front(), HasSubstr("3, 1, 2, 8, 0, ct1d::Bfloat16>"));
   EXPECT_EQ(halves.work.bytes, program.work.bytes / 2);
   const BuildContext tf32 = on_h200(kSeed, Accuracy::tf32);
   EXPECT_EQ(shared().build(tf32, shared().default_configuration(tf32)).work.tensor_fp16, outputs * 128 * 3 * 2);

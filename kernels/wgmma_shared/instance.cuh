@@ -21,7 +21,7 @@ struct OperandOf<float> {
 };
 
 template <int T_, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, class Element_>
+          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element_>
 struct Instance {
   using Element = Element_;
   using Operand = typename OperandOf<Element>::Type;
@@ -30,7 +30,7 @@ struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
     return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
   }
-  static constexpr Shared kShared = shared_of(kTunables, TAPS, HALO);
+  static constexpr Shared kShared = shared_of(kTunables, {TAPS, DILATION, HALO, STEPS, MORE});
   static constexpr int kT = T_;
   static constexpr int kSums = T_ / 2;     // of a thread
   static constexpr int kPlaces = T_ / 32;  // positions of a producer's lane
@@ -41,15 +41,19 @@ struct Instance {
   static constexpr int kShadow = SHADOW;
   static constexpr int kTaps = TAPS;
   static constexpr int kHalo = HALO;
+  static constexpr int kSteps = STEPS;            // stages of a tile
+  static constexpr int kMore = MORE;              // output channels beyond kRows, columns of their own products
+  static constexpr int kChannels = kRows + MORE;  // output channels
   static constexpr int kThreads = kTunables.threads();
   static constexpr int kConsumerRegisters = CONSUMER_REGISTERS;
   static constexpr int kProducerRegisters = kTunables.producer_registers();
   static constexpr int kStepBytes = static_cast<int>(step_bytes(TAPS));
-  static constexpr int kPartBytes = static_cast<int>(part_bytes(TAPS));
+  static constexpr int kPartBytes = static_cast<int>(part_bytes(TAPS, STEPS));
   static constexpr int kPromoted = kSplits ? 1
-                                           : promoted_stages(TAPS, !kSmall                ? kMostTerms
-                                                                   : kIsBfloat16<Element> ? kMostTermsBfloat16
-                                                                                          : kMostTermsHalf);
+                                           : promoted_stages(TAPS, STEPS,
+                                                             !kSmall                ? kMostTerms
+                                                             : kIsBfloat16<Element> ? kMostTermsBfloat16
+                                                                                    : kMostTermsHalf);
 
   /// Positions from tap 0 to `tap`.
   __device__ __forceinline__ static int reach(const Geometry& g, int tap) {
@@ -66,6 +70,9 @@ struct Instance {
       "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it before");
   static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits) || ((SHADOW == 2 || SHADOW == 4) && kSmall),
                 "shadow must be 1, or 2 with three products, or 2 or 4 of 16 bits");
+  static_assert(STEPS >= PRODUCERS && STEPS * kStepChannels <= kMostIn, "each producer has a stage of every tile");
+  static_assert(MORE == 0 || (MORE == kMoreChannels && PRODUCTS == 1 && T_ == 128),
+                "more than 128 output channels need one product and T of 128: 64 positions a consumer");
   static_assert(kProducerRegisters >= 24 && CONSUMER_REGISTERS % 8 == 0 &&
                     CONSUMER_REGISTERS >= kTunables.start_registers(),
                 "registers of consumers and producers must be those of the block");
@@ -80,6 +87,13 @@ __device__ __forceinline__ uint32 operand_pair(float low, float high) {
   } else {
     return half_pair(low, high);
   }
+}
+
+/// Either of two elements.
+template <class Element>
+__device__ __forceinline__ bool not_finite(uint32 word) {
+  constexpr uint32 kExponent = kIsBfloat16<Element> ? 0x7F80u : 0x7C00u;
+  return (word & kExponent) == kExponent || (word >> 16 & kExponent) == kExponent;
 }
 
 __device__ __forceinline__ uint32 full_barrier(uint32 barriers, int slot) { return barriers + slot * 16; }

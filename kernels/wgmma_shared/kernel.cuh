@@ -25,13 +25,12 @@ __device__ __forceinline__ void begin_block(const RunArguments& a, uint32 shared
   barrier_init(shared + I::kShared.weights_barrier, 1);
   barrier_init_fence();
   constexpr int kPiece = 8192;
-  constexpr int kResident = I::kTunables.parts() * I::kPartBytes;
-  static_assert(kResident % kPiece == 0, "weights are copied in whole pieces");
+  constexpr int kResident = I::kShared.stages;
   barrier_expect(shared + I::kShared.weights_barrier, kResident);
 #pragma unroll 1
   for (int i = 0; i < kResident; i += kPiece) {
-    bulk_load(shared + i, static_cast<const unsigned char*>(a.weights) + i, kPiece,
-              shared + I::kShared.weights_barrier);
+    bulk_load(shared + i, static_cast<const unsigned char*>(a.weights) + i,
+              kResident - i < kPiece ? kResident - i : kPiece, shared + I::kShared.weights_barrier);
   }
   const Steps steps = steps_of(schedule);
   store_shared_16(shared + I::kShared.schedule, steps.row_tiles, steps.strip, steps.jump_batch, steps.jump_row);
@@ -42,10 +41,10 @@ __device__ __forceinline__ void begin_block(const RunArguments& a, uint32 shared
 
 /// a.weights: what `pack` wrote. Rows of x are less than 2^32 elements apart.
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, class Element>
+          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, TAPS, DILATION, HALO,
-                     Element>;
+                     STEPS, MORE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -63,13 +62,13 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
     __syncthreads();
     if (one_lane()) max_shared_4(shared + I::kShared.top, most);
   }
-  if (thread < kMostChannels) {
+  if (thread < I::kChannels) {
     const Packed places = packed_of(I::tunables(), a.geometry);
     const unsigned char* const packed = static_cast<const unsigned char*>(a.weights);
     const bool exists = a.bias != nullptr && thread < a.geometry.out_channels;
     const uint32 scales = shared + I::kShared.scales + thread * 4;
     store_shared_float(scales, reinterpret_cast<const float*>(packed + places.inverse)[thread]);
-    store_shared_float(scales + kMostChannels * 4,
+    store_shared_float(scales + I::kChannels * 4,
                        exists ? to_float(static_cast<const Element*>(a.bias)[thread]) : 0.0f);
     const bool unserved = reinterpret_cast<const float*>(packed + places.flag)[thread] != 0.0f;
     if (unserved) or_shared_4(shared + I::kShared.flags + kFlagWords * 4, 1);
@@ -78,9 +77,9 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
   if (warp < PRODUCERS) {
     registers_down<I::kProducerRegisters>();
     if constexpr (I::kSmall) {
-      produce_halves<I>(a, static_cast<int>(tiles) * kSteps, shared, warp);
+      produce_halves<I>(a, static_cast<int>(tiles) * I::kSteps, shared, warp);
     } else {
-      produce<I>(a, static_cast<int>(tiles) * kSteps, shared, warp);
+      produce<I>(a, static_cast<int>(tiles) * I::kSteps, shared, warp);
     }
   } else {
     registers_up<I::kConsumerRegisters>();
@@ -93,10 +92,10 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
 }
 
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, class Element>
+          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_channel<Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, TAPS, DILATION, HALO,
-                        Element>>(a);
+                        STEPS, MORE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma_shared

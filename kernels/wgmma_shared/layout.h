@@ -41,9 +41,10 @@ struct Tunables {
   }
 };
 
-inline constexpr int kMostChannels = 128;  // in and out
-inline constexpr int kStepChannels = 16;   // of one stage
-inline constexpr int kSteps = kMostChannels / kStepChannels;
+inline constexpr int kRows = 128;        // output channels that are rows of products
+inline constexpr int kMoreChannels = 8;  // output channels that are columns of products of their own, if any
+inline constexpr int kMostIn = 144;
+inline constexpr int kStepChannels = 16;  // of one stage
 inline constexpr int kBlockBytes = 2048;  // weights of 64 oc and 16 ic, of one part and tap
 inline constexpr int kPackThreads = 128;
 inline constexpr int kFlagWords = 256;  // tiles n and n + 256 of a block share their flags
@@ -53,30 +54,42 @@ inline constexpr int kSharedBudget = 227 * 1024;
 
 // ---- what an instance compiles in
 
-/// Taps; positions between them (0: known at run time); positions before a tile's first that its products may read.
+/// Taps; positions between them (0: known at run time); positions before a tile's first that its products may read;
+/// stages of a tile; output channels beyond kRows, or 0.
 struct Facts {
   int64 taps;
   int64 dilation;
   int64 halo;
+  int64 steps;
+  int64 more;
 };
 inline constexpr int64 kMostOfFact = 4096;  // more is refused, whatever it is
 CT1D_HD constexpr Facts facts_of(const Geometry& g, int element_bytes) {
   const int64 taps = min_of(g.kernel_size, kMostOfFact);
   const int64 least = element_bytes == 2 ? 1 : 0;  // a pair of positions may begin one before the tile
-  if (taps == 1 || g.dilation == 1) return {taps, 1, max_of(least, taps - 1)};
+  const int64 steps = max_of(8, ceil_div(g.in_channels, kStepChannels));  // each producer has one
+  const int64 more = g.out_channels > kRows ? kMoreChannels : 0;
+  if (taps == 1 || g.dilation == 1) return {taps, 1, max_of(least, taps - 1), steps, more};
   int64 halo = 8;
   while (halo < kMostOfFact && halo < (taps - 1) * min_of(g.dilation, kMostOfFact)) halo *= 2;
-  return {taps, 0, halo};
+  return {taps, 0, halo, steps, more};
 }
 
 CT1D_HD constexpr int64 step_bytes(int64 taps) { return taps * 2 * kBlockBytes; }  // one part of 16 channels
-CT1D_HD constexpr int64 part_bytes(int64 taps) { return kSteps * step_bytes(taps); }
+CT1D_HD constexpr int64 part_bytes(int64 taps, int64 steps) { return steps * step_bytes(taps); }
+/// Weights of the channels beyond kRows, of all steps and one part: a block of [ic / 8][oc][8 ic] a tap.
+inline constexpr int kMoreBlockBytes = kStepChannels * kMoreChannels * 2;
+CT1D_HD constexpr int64 more_bytes(int64 taps, int64 steps, int64 more) {
+  return more > 0 ? steps * taps * kMoreBlockBytes : 0;
+}
 
 /// Stages whose products one accumulator sums before they are added up in fp32: at most `most_terms` terms.
-CT1D_HD constexpr int promoted_stages(int64 taps, int most_terms) {
-  int stages = kSteps;
-  while (stages > 1 && stages * taps * kStepChannels > most_terms) stages /= 2;
-  return stages;
+CT1D_HD constexpr int promoted_stages(int64 taps, int64 steps, int most_terms) {
+  int64 stages = steps;
+  for (int64 groups = 2; stages > 1 && stages * taps * kStepChannels > most_terms; ++groups) {
+    stages = ceil_div(steps, groups);
+  }
+  return static_cast<int>(stages);
 }
 /// What accumulators cut off, all of one sign on data of one sign, shows in a class's bound beyond so many terms
 /// (docs/PERFORMANCE.md, wgmma).
@@ -92,6 +105,7 @@ struct Shared {
   int slab_bytes;  // [row][8 ic] halves
   int part_bytes;
   int stage_bytes;  // [part][ic / 8]
+  int more;         // weights of channels beyond kRows
   int stages;       // [slot]
   int barriers;     // per slot full, empty
   int weights_barrier;
@@ -105,12 +119,13 @@ struct Shared {
   int bytes;
 };
 
-CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 taps, int64 halo) {
+CT1D_HD constexpr Shared shared_of(const Tunables& t, const Facts& f) {
   Shared s{};
-  s.slab_bytes = (t.T + static_cast<int>(halo)) * 16;
+  s.slab_bytes = (t.T + static_cast<int>(f.halo)) * 16;
   s.part_bytes = 2 * s.slab_bytes;
   s.stage_bytes = t.parts() * s.part_bytes;
-  s.stages = t.parts() * static_cast<int>(part_bytes(taps));
+  s.more = t.parts() * static_cast<int>(part_bytes(f.taps, f.steps));
+  s.stages = s.more + static_cast<int>(more_bytes(f.taps, f.steps, f.more));
   s.barriers = s.stages + t.stages * s.stage_bytes;
   s.weights_barrier = s.barriers + t.stages * 16;
   s.schedule = s.weights_barrier + 16;
@@ -119,13 +134,13 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 taps, int64 halo) {
   s.top = s.maxima + kRing * 32;
   s.tiles = s.top + 16;
   s.scales = s.tiles + kRing * 16;
-  s.flags = s.scales + 2 * kMostChannels * 4;
+  s.flags = s.scales + 2 * static_cast<int>(kRows + f.more) * 4;
   s.bytes = s.flags + (kFlagWords + 1) * 4;
   return s;
 }
 
-/// Bytes from the start of what `pack` writes: parts of weights as in shared memory; per oc the inverse of its scale
-/// and whether that scale does not serve (floats); fp32 weights [ic][tap][128 oc].
+/// Bytes from the start of what `pack` writes: weights as in shared memory; per oc the inverse of its scale and whether
+/// that scale does not serve (floats); fp32 weights [ic][tap][oc].
 struct Packed {
   int64 inverse;
   int64 flag;
@@ -133,17 +148,24 @@ struct Packed {
   int64 bytes;
 };
 CT1D_HD constexpr Packed packed_of(const Tunables& t, const Geometry& g) {
+  const Facts f = facts_of(g, 2);  // the halo does not count
+  const int64 channels = kRows + f.more;
   Packed p{};
-  p.inverse = t.parts() * part_bytes(g.kernel_size);
-  p.flag = p.inverse + kMostChannels * 4;
-  p.plain = p.flag + kMostChannels * 4;
-  p.bytes = p.plain + g.in_channels * g.kernel_size * kMostChannels * 4;
+  p.inverse = t.parts() * part_bytes(f.taps, f.steps) + more_bytes(f.taps, f.steps, f.more);
+  p.flag = p.inverse + channels * 4;
+  p.plain = p.flag + channels * 4;
+  p.bytes = p.plain + g.in_channels * f.taps * channels * 4;
   return p;
 }
-/// In halves.
-CT1D_HD constexpr int64 pack_place(int64 taps, int part, int64 tap, int ic, int oc) {
-  const int64 block = (ic / kStepChannels * taps + tap) * 2 + oc / 64;
-  return part * part_bytes(taps) / 2 + block * (kBlockBytes / 2) + ic % 16 / 8 * 512 + oc % 64 * 8 + ic % 8;
+/// In halves; channels beyond kRows have one part, the first.
+CT1D_HD constexpr int64 pack_place(int64 taps, int64 steps, int parts, int part, int64 tap, int ic, int oc) {
+  const int64 of_step = ic / kStepChannels * taps + tap;
+  if (oc >= kRows) {
+    return parts * part_bytes(taps, steps) / 2 + of_step * (kMoreBlockBytes / 2) + ic % 16 / 8 * (kMoreChannels * 8) +
+           (oc - kRows) * 8 + ic % 8;
+  }
+  return part * part_bytes(taps, steps) / 2 + (of_step * 2 + oc / 64) * (kBlockBytes / 2) + ic % 16 / 8 * 512 +
+         oc % 64 * 8 + ic % 8;
 }
 
 // ---- tiles
@@ -225,11 +247,11 @@ CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, in
   const Facts f = facts_of(g, element_bytes);
   LaunchShape shape{1, 1, 1, static_cast<unsigned>(t.threads()), 1, 1, 0, 1};
   shape.grid_x = static_cast<unsigned>(max_of(1, min_of(t.blocks, tile_count(t, g))));
-  shape.shared_bytes = static_cast<unsigned>(shared_of(t, f.taps, f.halo).bytes);
+  shape.shared_bytes = static_cast<unsigned>(shared_of(t, f).bytes);
   return shape;
 }
-CT1D_HD constexpr LaunchShape prepare_shape(const Tunables&, const Geometry&, int) {
-  return {kMostChannels, 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
+CT1D_HD constexpr LaunchShape prepare_shape(const Tunables&, const Geometry& g, int) {
+  return {static_cast<unsigned>(kRows + facts_of(g, 2).more), 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
 }
 CT1D_HD constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int) { return packed_of(t, g).bytes; }
 CT1D_HD constexpr int64 workspace_bytes(const Tunables&, const Geometry&, int) { return 0; }

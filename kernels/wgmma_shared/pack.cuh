@@ -27,13 +27,12 @@ __device__ __forceinline__ Column<Element> column_at(const PrepareArguments& a, 
 
 template <class I>
 __device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
-  static_assert(kPackThreads == kMostChannels, "a thread has an input channel, and asks for an output channel");
+  static_assert(kPackThreads <= kRows, "a thread asks for an output channel of which there are weights");
   constexpr float kLift = static_cast<float>(1 << kLowBits);
   // two parts keep all their bits from there on, one part is normal
   constexpr int kBits = 28;
   const Packed places = packed_of(I::tunables(), a.geometry);
   const int oc = static_cast<int>(blockIdx.x);
-  const int ic = static_cast<int>(threadIdx.x);
   using Element = typename I::Element;
   const Column<Element> column = column_at<Element>(a, oc);
   WeightRange range{0, 0};
@@ -45,16 +44,19 @@ __device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
   unsigned char* const packed = static_cast<unsigned char*>(a.packed);
   unsigned short* const halves = reinterpret_cast<unsigned short*>(packed);
   float* const plain = reinterpret_cast<float*>(packed + places.plain);
-  for (int tap = 0; tap < I::kTaps; ++tap) {
+  for (int i = static_cast<int>(threadIdx.x); i < I::kSteps * kStepChannels * I::kTaps; i += kPackThreads) {
+    const int ic = i / I::kTaps;
+    const int tap = i % I::kTaps;
     const float exact = column.at(ic, tap);
     const float value = exact * scale.scale;
     const uint32 hi = operand_pair<typename I::Operand>(value, value);
     const float rest = (value - low_half(hi)) * kLift;
-    halves[pack_place(I::kTaps, 0, tap, ic, oc)] = static_cast<unsigned short>(hi);
+    halves[pack_place(I::kTaps, I::kSteps, I::kTunables.parts(), 0, tap, ic, oc)] = static_cast<unsigned short>(hi);
     if (I::kSplits) {
-      halves[pack_place(I::kTaps, 1, tap, ic, oc)] = static_cast<unsigned short>(half_pair(rest, rest));
+      halves[pack_place(I::kTaps, I::kSteps, I::kTunables.parts(), 1, tap, ic, oc)] =
+          static_cast<unsigned short>(half_pair(rest, rest));
     }
-    if (ic < a.geometry.in_channels) plain[(ic * I::kTaps + tap) * kMostChannels + oc] = exact;
+    if (ic < a.geometry.in_channels) plain[(ic * I::kTaps + tap) * I::kChannels + oc] = exact;
   }
   const bool unfit = !I::kSmall && oc == 0 && unbalanced<kBits>(column_at<Element>(a, static_cast<int>(threadIdx.x)));
   if (threadIdx.x == 0) {

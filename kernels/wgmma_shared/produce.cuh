@@ -49,16 +49,16 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
   };
 
   int it = warp;
-  load_stage<I>(v, source_of<I>(a, tile_now()), g, it % kSteps);
+  load_stage<I>(v, source_of<I>(a, tile_now()), g, it % I::kSteps);
 #pragma unroll 1
   for (; it < total; it += I::kProducers) {
     const int slot = it % I::kStages;
-    const int n = it / kSteps;
+    const int n = it / I::kSteps;
     const uint32 stage = shared + I::kShared.stages + slot * I::kShared.stage_bytes;
     const uint32 flags = shared + I::kShared.flags + n % kFlagWords * 4;
     if (it >= I::kStages) barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);
-    if (it % kSteps < I::kProducers) begin_tile(n);
-    if (it % kSteps == 0 && one_lane()) save_tile<I>(shared, n, tile_now(), inverse_of(scale));
+    if (it % I::kSteps < I::kProducers) begin_tile(n);
+    if (it % I::kSteps == 0 && one_lane()) save_tile<I>(shared, n, tile_now(), inverse_of(scale));
     Seen seen;
     store_stage<I>(v, scale, stage, seen);
     if (I::kHalo > 0 && lane_of_warp() < I::kHalo * kStepChannels) {
@@ -66,9 +66,9 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
     }
     test_stage<I>(v, seen, scale, g, running, flags);
     if constexpr (I::kHalo > 2) {
-      convert_long_halo<I>(source_of<I>(a, tile_now()), scale, g, it % kSteps, stage, flags);
+      convert_long_halo<I>(source_of<I>(a, tile_now()), scale, g, it % I::kSteps, stage, flags);
     }
-    if (it % kSteps >= kSteps - I::kProducers) {
+    if (it % I::kSteps >= I::kSteps - I::kProducers) {
       const uint32 most = __reduce_max_sync(0xFFFFFFFFu, bits_of_float(running));
       running = 0.0f;
       if (one_lane()) store_shared_4(shared + I::kShared.maxima + n % kRing * 32 + warp * 4, most);
@@ -79,8 +79,8 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
 
     const int next = it + I::kProducers;
     if (next < total) {
-      if (next / kSteps != n) advance<I>(shared, walk);
-      load_stage<I>(v, source_of<I>(a, tile_now()), g, next % kSteps);
+      if (next / I::kSteps != n) advance<I>(shared, walk);
+      load_stage<I>(v, source_of<I>(a, tile_now()), g, next % I::kSteps);
     }
   }
 }
@@ -96,22 +96,22 @@ __device__ __forceinline__ void produce_halves(const RunArguments& a, int total,
   const auto load = [&](int it) {
     const PairSource source = source_now();
     late = source.late;
-    load_pairs<I>(v, source, g, it % kSteps);
+    load_pairs<I>(v, source, g, it % I::kSteps);
   };
   int it = warp;
   load(it);
 #pragma unroll 1
   for (; it < total; it += I::kProducers) {
     const int slot = it % I::kStages;
-    const int n = it / kSteps;
+    const int n = it / I::kSteps;
     const uint32 stage = shared + I::kShared.stages + slot * I::kShared.stage_bytes;
     if (it >= I::kStages) barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);
-    if (it % kSteps == 0 && one_lane()) {
+    if (it % I::kSteps == 0 && one_lane()) {
       save_tile<I>(shared, n, find_tile<I>(shared, walk, static_cast<int>(g.batch)), 1.0f);
     }
     store_pairs<I>(v, late, stage);
     if constexpr ((I::kHalo + 1) * kStepChannels > 32 * kSingles) {
-      store_long_halo<I>(source_now(), g, it % kSteps, stage);
+      store_long_halo<I>(source_now(), g, it % I::kSteps, stage);
     }
     async_proxy_fence();
     __syncwarp();
@@ -119,7 +119,7 @@ __device__ __forceinline__ void produce_halves(const RunArguments& a, int total,
 
     const int next = it + I::kProducers;
     if (next < total) {
-      if (next / kSteps != n) advance<I>(shared, walk);
+      if (next / I::kSteps != n) advance<I>(shared, walk);
       load(next);
     }
   }

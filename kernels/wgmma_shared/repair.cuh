@@ -11,7 +11,7 @@ template <class I>
 __device__ __forceinline__ void repair_four(const RunArguments& a, uint32 shared, int batch, int t) {
   using Element = typename I::Element;
   const Geometry& g = a.geometry;
-  constexpr int kMine = kMostChannels / 32;
+  constexpr int kMine = (I::kChannels + 31) / 32;
   const float* const w =
       reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.weights) + packed_of(I::tunables(), g).plain);
   float sum[4][kMine];
@@ -20,12 +20,13 @@ __device__ __forceinline__ void repair_four(const RunArguments& a, uint32 shared
 #pragma unroll
     for (int c = 0; c < kMine; ++c) sum[i][c] = 0.0f;
   }
-  add_exact<kMostChannels>(sum, static_cast<const Element*>(a.x) + batch * g.x_batch_stride, g.x_row_stride, w,
-                           g.in_channels, g, t + static_cast<int>(g.padding));
+  add_exact<I::kChannels>(sum, static_cast<const Element*>(a.x) + batch * g.x_batch_stride, g.x_row_stride, w,
+                          g.in_channels, g, t + static_cast<int>(g.padding));
 #pragma unroll
   for (int c = 0; c < kMine; ++c) {
     const int channel = lane_of_warp() + 32 * c;
-    const float bias = load_shared_float(shared + I::kShared.scales + (kMostChannels + channel) * 4);
+    if (channel >= I::kChannels) continue;
+    const float bias = load_shared_float(shared + I::kShared.scales + (I::kChannels + channel) * 4);
     Element* const y = static_cast<Element*>(a.y) + batch * g.y_batch_stride + channel * g.y_row_stride + t;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

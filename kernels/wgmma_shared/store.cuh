@@ -27,7 +27,7 @@ __device__ __forceinline__ Rows rows_of(const RunArguments& a, uint32 shared, in
   for (int i = 0; i < 2; ++i) {
     r.exists[i] = row + 8 * i < static_cast<int>(g.out_channels);
     r.scale[i] = load_shared_float(scales + 32 * i);
-    r.bias[i] = load_shared_float(scales + kMostChannels * 4 + 32 * i);
+    r.bias[i] = load_shared_float(scales + I::kChannels * 4 + 32 * i);
   }
   return r;
 }

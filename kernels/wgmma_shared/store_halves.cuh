@@ -29,18 +29,12 @@ __device__ __forceinline__ int row_of_lane(int consumer) {
   return consumer * 64 + thread % 128 / 32 * 16 + thread % 32 / 4;
 }
 
-template <class Element>
-__device__ __forceinline__ bool not_finite(uint32 word) {
-  constexpr uint32 kExponent = kIsBfloat16<Element> ? 0x7F80u : 0x7C00u;
-  return (word & kExponent) == kExponent || (word >> 16 & kExponent) == kExponent;
-}
-
 /// Rounds a tile's sums, and flags those that are not finite.
 template <class I>
 __device__ __forceinline__ void finish_words(Words<I>& words, const float (&sum)[I::kSums], uint32 shared, unsigned n,
                                              int consumer) {
   using Element = typename I::Element;
-  const uint32 biases = shared + I::kShared.scales + (kMostChannels + row_of_lane<I>(consumer)) * 4;
+  const uint32 biases = shared + I::kShared.scales + (I::kChannels + row_of_lane<I>(consumer)) * 4;
   uint32 most = 0;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {

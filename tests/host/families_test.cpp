@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 #include <tuple>
+#include <vector>
 
 #include "tests/host/host_fixture.h"
 #include "tuner/family/family.h"
@@ -17,7 +18,7 @@ namespace {
 using namespace host_test;
 using testing::HasSubstr;
 
-BuildContext context_of(const Problem& problem) {
+BuildContext context_of(const Problem& problem, Accuracy accuracy = Accuracy::fp32) {
   DeviceFacts device;
   device.name = "NVIDIA H200";
   device.arch = "sm_90a";
@@ -25,7 +26,7 @@ BuildContext context_of(const Problem& problem) {
   device.sm_count = 132;
   device.shared_per_sm = 228 * 1024;
   device.shared_per_block_optin = 227 * 1024;
-  return {problem, Accuracy::fp32, device};
+  return {problem, accuracy, device};
 }
 
 struct OddShape {
@@ -53,9 +54,9 @@ const OddShape kOddShapes[] = {
 
 /// Verifies a program against the float64 reference.
 Expected<Errors> verify_on_host(const Problem& problem, const Program& program, const CompiledUnit& unit,
-                                std::uint64_t seed) {
+                                std::uint64_t seed, Accuracy accuracy = Accuracy::fp32) {
   const auto device = make_host_device({seed, 2});
-  auto verifier = make_verifier(*device, problem, Accuracy::fp32, Values::normal, seed);
+  auto verifier = make_verifier(*device, problem, accuracy, Values::normal, seed);
   if (!verifier) return verifier.failure();
   auto runnable = make_runnable(*device, problem, program, unit, "family");
   if (!runnable) return runnable.failure();
@@ -104,9 +105,9 @@ std::string with(std::string text, const std::string& what, const std::string& b
 
 /// A family's program for a problem that keeps every barrier busy: several channel tiles, several tiles a block.
 struct Subject {
-  explicit Subject(const std::string& family)
-      : file("kernels/" + family + "/kernel.cuh"), source(embedded_source(file)) {
-    const BuildContext context = context_of(problem);
+  explicit Subject(const std::string& family, Accuracy of = Accuracy::fp32)
+      : accuracy(of), file("kernels/" + family + "/kernel.cuh"), source(embedded_source(file)) {
+    const BuildContext context = context_of(problem, accuracy);
     program = find_family(family)->build(context, find_family(family)->general_configuration(context));
     program.run.back().shape.grid_x = 2;
     whole = program.unit.source;
@@ -131,6 +132,7 @@ struct Subject {
   }
 
   Problem problem{2, 70, 20, 3, 1, 1, 0, 1, 1, true, 300};
+  Accuracy accuracy;
   std::string file, source, whole;
   Program program;
 };
@@ -145,7 +147,7 @@ int ending_of(const Subject& subject, const CompileUnit& unit, std::uint64_t see
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
-    const auto errors = verify_on_host(subject.problem, subject.program, *compiled, seed);
+    const auto errors = verify_on_host(subject.problem, subject.program, *compiled, seed, subject.accuracy);
     _exit(errors ? right : errors.failure().outcome == Outcome::wrong_result ? wrong_result : reported);
   }
   int status = 0;
@@ -231,25 +233,9 @@ TEST(HostFamilyFaultsOfWgmma, EveryMissingFenceWaitAndArrivalIsCaught) {
   }
 }
 
-/// The same of `wgmma_shared`. (Not the producers' __syncwarp() either: no lane is left behind for so long.)
-TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
-  const Cut cuts[] = {
-      {"kernel.cuh", "barrier_init_fence();", ""},
-      {"consume.cuh", "barrier_wait(full_barrier(shared + I::kShared.barriers, it % I::kStages), it / I::kStages & 1);",
-       ""},
-      {"consume.cuh", "if (one_lane()) barrier_arrive(empty_barrier", "if (false) barrier_arrive(empty_barrier"},
-      {"consume.cuh", "      matrix_wait<1>();\n      c.release(it - 1);\n      promote(sum, high",
-       "      c.release(it - 1);\n      promote(sum, high"},
-      {"consume.cuh", "    matrix_wait<1>();\n    promote(sum, cross", "    promote(sum, cross"},
-      {"consume.cuh", "    matrix_wait<0>();\n    c.release(first + kSteps - 1);\n    promote(sum, high",
-       "    c.release(first + kSteps - 1);\n    promote(sum, high"},
-      {"products.cuh", "  matrix_fence();", ""},
-      {"products.cuh", "  matrix_commit();", ""},
-      {"produce.cuh", "async_proxy_fence();", ""},
-      {"produce.cuh", "barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);",
-       ";"},
-      {"produce.cuh", "if (one_lane()) barrier_arrive(full", "if (false) barrier_arrive(full"}};
-  const Subject subject("wgmma_shared");
+/// `wgmma_shared` in a class: right as it is, and caught with every seed with each of the cuts.
+void expect_wgmma_shared_caught(Accuracy accuracy, const std::vector<Cut>& cuts) {
+  const Subject subject("wgmma_shared", accuracy);
   // Without the exact path: it does again what poison, a NaN, got into.
   const auto unit_with = [&](const Cut& cut) {
     std::set<std::string> seen;
@@ -262,6 +248,47 @@ TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
     for (std::uint64_t seed = 1; seed <= 2; ++seed)
       EXPECT_NE(ending_of(subject, unit, seed), right) << cut.file << ": " << cut.what << ", seed " << seed;
   }
+}
+
+/// The same of `wgmma_shared`. (Not the producers' __syncwarp() either: no lane is left behind for so long.)
+TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
+  const std::vector<Cut> cuts = {
+      {"kernel.cuh", "barrier_init_fence();", ""},
+      {"consume.cuh", "barrier_wait(full_barrier(shared + I::kShared.barriers, it % I::kStages), it / I::kStages & 1);",
+       ""},
+      {"consume.cuh", "if (one_lane()) barrier_arrive(empty_barrier", "if (false) barrier_arrive(empty_barrier"},
+      {"consume.cuh", "      matrix_wait<1>();\n      c.release(it - 1);\n      promote(sum, high",
+       "      c.release(it - 1);\n      promote(sum, high"},
+      {"consume.cuh", "    matrix_wait<1>();\n    promote(sum, cross", "    promote(sum, cross"},
+      {"consume.cuh", "    matrix_wait<0>();\n    c.release(first + I::kSteps - 1);\n    promote(sum, high",
+       "    c.release(first + I::kSteps - 1);\n    promote(sum, high"},
+      {"products.cuh", "  matrix_fence();", ""},
+      {"products.cuh", "  matrix_commit();", ""},
+      {"produce.cuh", "async_proxy_fence();", ""},
+      {"produce.cuh", "barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);",
+       ";"},
+      {"produce.cuh", "if (one_lane()) barrier_arrive(full", "if (false) barrier_arrive(full"}};
+  expect_wgmma_shared_caught(Accuracy::fp32, cuts);
+}
+
+/// What only operands of 16 bits go through.
+TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalOf16BitsIsCaught) {
+  const std::string end = "    async_proxy_fence();\n    __syncwarp();\n    if (one_lane()) barrier_arrive(full";
+  const std::string halo = "g, it % I::kSteps, stage);\n    }\n";
+  const std::string wait =
+      "barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);\n";
+  const std::string save = "    if (it % I::kSteps == 0 && one_lane()) {\n";
+  const std::string last = "    c.release(first + I::kSteps - 1);\n    gather";
+  const std::string other = "        c.release(it - 1);\n      }\n      if (n > 0) {";
+  const std::string fenced = halo + end, waited = wait + save, done = "    matrix_wait<0>();\n" + last,
+                    one_left = "        matrix_wait<1>();\n" + other, empty = ";\n" + save,
+                    silent = halo + "    async_proxy_fence();\n    __syncwarp();\n    if (false) barrier_arrive(full",
+                    unfenced = halo + "    __syncwarp();\n    if (one_lane()) barrier_arrive(full";
+  expect_wgmma_shared_caught(Accuracy::fp16, {{"produce.cuh", fenced.c_str(), unfenced.c_str()},
+                                              {"produce.cuh", fenced.c_str(), silent.c_str()},
+                                              {"produce.cuh", waited.c_str(), empty.c_str()},
+                                              {"consume.cuh", done.c_str(), last.c_str()},
+                                              {"consume.cuh", one_left.c_str(), other.c_str()}});
 }
 
 /// The same of `wgmma_packed`.
