@@ -1,5 +1,6 @@
 // Host facts of the `wgmma` family.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "kernels/common/phases.h"
@@ -44,7 +45,8 @@ int64 registers_needed(const Tunables& t, const Geometry& g, int bytes) {
   const int narrow = t.products == 1 && t.promote == 1 ? 0 : 16;
   const int64 least = bytes == 2 || t.OC_TILE > narrow ? 88 : 72;
   const int64 tight = t.min_blocks > 1 && t.products == 1 ? 12 : 0;
-  return std::max(least, t.OC_TILE + in_flight + t.parts() * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0) + tight);
+  return std::max(least,
+                  t.OC_TILE + in_flight + (t.parts() + t.ahead) * 4 * (halo + 2) + 31 + (one_by_one ? 8 : 0) + tight);
 }
 int64 registers_granted(const Tunables& t, const DeviceFacts& device) {
   const int64 share = device.registers_per_sm / (layout::kThreads * t.min_blocks) / 8 * 8;
@@ -115,9 +117,14 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"min_blocks"}, "min_blocks must be 1 to 3",
                     [](const T& t) { return t.min_blocks >= 1 && t.min_blocks <= 3; }),
       constraint<T>(
-          {"OC_TILE", "products", "promote", "taps", "min_blocks"},
+          {"OC_TILE", "products", "promote", "taps", "min_blocks", "ahead"},
           "sums, products in flight and converted x must fit the registers that min_blocks leaves a thread",
           [g, bytes, device](const T& t) { return registers_needed(t, g, bytes) <= registers_granted(t, device); }),
+      constraint<T>({"products", "halves", "min_blocks", "ahead"},
+                    "ahead must be 0, or 1 with one product, one half and one block an SM",
+                    [](const T& t) {
+                      return t.ahead == 0 || (t.ahead == 1 && t.products == 1 && t.halves == 1 && t.min_blocks == 1);
+                    }),
       constraint<T>({"split"}, "split must be 1 to 8", [](const T& t) { return t.split >= 1 && t.split <= 8; }),
       constraint<T>({"OC_TILE", "blocks", "split"}, "tiles are split where there are less of them than blocks",
                     [g, bytes](const T& t) {
@@ -190,10 +197,12 @@ Tunables general(const BuildContext& context) {
   return t;
 }
 
-std::vector<std::pair<int, int>> tiles_and_splits() {
-  std::vector<std::pair<int, int>> all;
-  for (const int split : {1, 2, 4, 8})
-    for (const int tile : kTiles) all.emplace_back(tile, split);
+/// OC_TILE, split, ahead.
+std::vector<std::array<int, 3>> tilings() {
+  std::vector<std::array<int, 3>> all;
+  for (const int ahead : {1, 0})
+    for (const int split : {1, 2, 4, 8})
+      for (const int tile : kTiles) all.push_back({tile, split, ahead});
   return all;
 }
 
@@ -204,6 +213,7 @@ Tunables shared_sms(const Tunables& alone, const std::vector<Constraint>& all, c
     for (const int stages : kStages) {
       Tunables t = alone;
       t.min_blocks = min_blocks;
+      t.ahead = 0;
       t.stages = stages;
       if (layout::tile_count(t, g, bytes) >= 2 * t.grid() && satisfies(all, t)) return t;
     }
@@ -243,7 +253,8 @@ class WgmmaFamily final : public Family {
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
             {"blocks", std::move(blocks), "SMs that have persistent blocks"},
             {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"},
-            {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"}};
+            {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"},
+            {"ahead", {0, 1}, "1: x of the next step is converted while products run"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
@@ -257,21 +268,22 @@ class WgmmaFamily final : public Family {
     for (const int promote : {0, 1})
       for (const int resident : {1, 0})
         for (const int taps : {3, 2, 4, 1})
-          for (const auto& [tile, split] : tiles_and_splits()) {
+          for (const auto& [tile, split, ahead] : tilings()) {
             Tunables t = usual;
+            t.ahead = ahead;
             t.split = split;
             t.promote = promote;
             t.resident = resident;
             t.taps = taps;
             t.OC_TILE = tile;
             t.wide_stores = 1;
-            const auto stages = std::find_if(std::begin(kStages), std::end(kStages), [&](int count) {
+            const double cycles = layout::cycles_of(t, g, element_bytes(context));
+            if (cycles >= least) continue;
+            const bool valid = std::any_of(std::begin(kStages), std::end(kStages), [&](int count) {
               t.stages = count;
               return satisfies(all, t);
             });
-            if (stages == std::end(kStages)) continue;
-            const double cycles = layout::cycles_of(t, g, element_bytes(context));
-            if (cycles >= least) continue;
+            if (!valid) continue;
             least = cycles;
             best = t;
           }

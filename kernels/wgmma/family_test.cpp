@@ -330,9 +330,9 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
     const BuildContext context = on_h200(problem);
     kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
   }
-  EXPECT_THAT(kernels,
-              ElementsAre(ElementsAre("ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 1, 8, 0, float>",
-                                      "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 1, 8, 0, float>")));
+  EXPECT_THAT(kernels, ElementsAre(ElementsAre(
+                           "ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 1, 8, 0, float>",
+                           "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 1, 8, 0, float>")));
 }
 
 TEST(WgmmaFamily, NarrowTilesShareAnSm) {

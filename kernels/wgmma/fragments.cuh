@@ -125,6 +125,16 @@ __device__ __forceinline__ void pin_fragments(Fragments<I>& a) {
   for (int f = 0; f < I::kFragments; ++f) pin(a.f[f]);
 }
 
+/// `zero` as in convert(): registers of products are set between them, which the compiler sees of an operation alone.
+template <class I>
+__device__ __forceinline__ void copy_fragments(Fragments<I>& to, const Fragments<I>& from, uint32 zero) {
+#pragma unroll
+  for (int f = 0; f < I::kFragments; ++f) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to.f[f][i] = from.f[f][i] ^ zero;
+  }
+}
+
 /// The word with the flags of this warp's tiles n / 4 * 4 to + 3, 8 bits each.
 template <class I>
 __device__ __forceinline__ uint32 flags_place(uint32 shared, unsigned n) {

@@ -36,25 +36,22 @@ __device__ __forceinline__ void give_turn(int consumer) {
   }
 }
 
-/// The scale of x where sums stay in accumulators: the tile's first step's as long as it serves, else the sums are
-/// scaled down with it.
-template <class I>
-__device__ __forceinline__ void keep_scale(Scale& kept, const Scale& found, uint32 most, bool first,
-                                           float (&s0)[I::kSums], float (&s1)[I::kSums]) {
-  if (first) {
-    kept = found;
-    return;
-  }
+/// The scale of x where sums stay in accumulators: the tile's first step's as long as it serves.
+__device__ __forceinline__ void keep_scale(Scale& kept, const Scale& found, uint32 most, bool first) {
   const bool over = (rounded_up(most) >> 23) + (bits_of_float(kept.scale) >> 23) > 269;
-  if (!__any_sync(0xFFFFFFFFu, over)) return;
-  const float factor = over ? found.scale * kept.inverse : 1.0f;
+  if (first || over) kept = found;
+}
+/// Else the sums are scaled down with it.
+template <class I>
+__device__ __forceinline__ void follow_scale(const Scale& before, const Scale& now, bool first, float (&s0)[I::kSums],
+                                             float (&s1)[I::kSums]) {
+  if (first || !__any_sync(0xFFFFFFFFu, now.scale != before.scale)) return;
+  const float factor = now.scale * before.inverse;
 #pragma unroll
   for (int i = 0; i < I::kSums; ++i) {
     s0[i] *= factor;
     s1[i] *= factor;
   }
-  kept.scale = over ? found.scale : kept.scale;
-  kept.inverse = over ? found.inverse : kept.inverse;
 }
 
 /// Finished sums to y, a slice's to the workspace.
@@ -106,11 +103,43 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
                                         1) != 0;
   uint32 parity = 0;
   int window = 0;
+  // The stage in a slot into fragments. Returns whether its scale does not serve it.
+  const auto prepare = [&](const Slot& at, unsigned n, int step, Fragments<I>& hi, Fragments<I>& lo, Scale& kept) {
+    const uint32 full = full_barrier(barriers, at.number);
+    const uint32 empty = empty_barrier(barriers, at.number);
+    const uint32 slot_raw = raw + at.number * I::kRawBytes;
+    if constexpr (I::kSmall) {
+      if (odd && step == 0) parity = parity_of<I>(a, shared, consumer, n);
+      Words<I> x;
+      take_words<I>(x, slot_raw, full, empty, at.round & 1, odd, parity + lane_of_warp() % 4 * odd_rows);
+      weave<I>(x, blockIdx.y, hi);
+      const bool wraps = window + 1 == windows_of<I>(shared);
+      parity += static_cast<uint32>(wraps ? window * shift : shift);
+      window = wraps ? 0 : window + 1;
+      return false;
+    } else {
+      Values<I> x;
+      take<I>(x, slot_raw, full, empty, at.round & 1);
+      const Range range = find_range<I>(x);
+      const Scale found = scale_of_halves(range.most, I::kHeadroom);
+      if constexpr (I::kPromotes) {
+        kept = found;
+      } else {
+        keep_scale(kept, found, range.most, step == 0);
+      }
+      const bool bad = !serves<I>(range, kept.scale);
+      convert<I>(x, kept.scale, blockIdx.y, hi, lo);
+      return bad;
+    }
+  };
+  Fragments<I> ahead;  // of the next step
+  Scale ahead_scale{0.0f, 1.0f};
+  bool ahead_bad = false;
+  if constexpr (I::kAhead) ahead_bad = prepare(slot, 0, 0, ahead, ahead, ahead_scale);
 #pragma unroll 1
   for (unsigned n = 0; n < tiles_of<I>(shared); ++n) {
 #pragma unroll 1
     for (int step = 0; step < steps_of<I>(shared); ++step) {
-      if (I::kSmall && odd && step == 0) parity = parity_of<I>(a, shared, consumer, n);
       const uint32 full = full_barrier(barriers, slot.number);
       const uint32 empty = empty_barrier(barriers, slot.number);
       const uint32 slot_raw = raw + slot.number * I::kRawBytes;
@@ -118,29 +147,18 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       Fragments<I> lo;
       bool bad = false;
       bool again = false;
-      if constexpr (I::kSmall) {
-        Words<I> x;
-        take_words<I>(x, slot_raw, full, empty, slot.round & 1, odd, parity + lane_of_warp() % 4 * odd_rows);
-        weave<I>(x, blockIdx.y, hi);
-        const bool wraps = window + 1 == windows_of<I>(shared);
-        parity += static_cast<uint32>(wraps ? window * shift : shift);
-        window = wraps ? 0 : window + 1;
+      const Scale before = scale;
+      if constexpr (I::kAhead) {
+        copy_fragments<I>(hi, ahead, blockIdx.y);
+        scale = ahead_scale;
+        bad = ahead_bad;
       } else {
-        Values<I> x;
-        take<I>(x, slot_raw, full, empty, slot.round & 1);
-        const Range range = find_range<I>(x);
-        const Scale found = scale_of_halves(range.most, I::kHeadroom);
-        if constexpr (I::kPromotes) {
-          scale = found;
-        } else {
-          keep_scale<I>(scale, found, range.most, step == 0, s0, s1);
-        }
-        bad = !serves<I>(range, scale.scale);
-        convert<I>(x, scale.scale, blockIdx.y, hi, lo);
+        bad = prepare(slot, n, step, hi, lo, scale);
       }
+      if constexpr (!I::kPromotes && !I::kSmall) follow_scale<I>(before, scale, step == 0, s0, s1);
       const int weight_step = I::kResident ? step : weight_slot.number;
       const uint32 words = weights + (weight_step * I::kStepBytes >> 4);
-      if (I::kSmall || !I::kResident) {
+      if (I::kSmall || !I::kResident || I::kTapStep > 1) {
         pin_fragments<I>(hi);  // converted here, not behind the products' fence
         if constexpr (I::kSplits) pin_fragments<I>(lo);
       }
@@ -159,6 +177,15 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         }
         if (__any_sync(0xFFFFFFFFu, bad)) mark<I>(bad, shared, n);
       };
+      const auto prepare_next = [&] {
+        if constexpr (I::kAhead) {
+          Slot next = slot;
+          next.template next<I::kStages>();
+          const bool last = step + 1 == steps_of<I>(shared);
+          ahead_bad = prepare(next, last ? n + 1 : n, last ? 0 : step + 1, ahead, ahead, ahead_scale);
+          pin_fragments<I>(ahead);
+        }
+      };
       const auto pass_turn = [&](bool end) {
         if (!(consumer == 1 && end && n + 1 == tiles_of<I>(shared) && step + 1 == steps_of<I>(shared)))
           give_turn<I>(1 - consumer);
@@ -169,6 +196,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         multiply<I>(s1, hi, lo, 1, 0, words, step > 0);
         pass_turn(true);
         refill();
+        prepare_next();
         matrix_wait<0>();
         pin(s0);
         pin(s1);
@@ -183,6 +211,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
         wait_turn<I>(consumer);
         multiply<I>(d, hi, lo, 1, 0, words, false);
         pass_turn(true);
+        prepare_next();
         matrix_wait<0>();
         promote<0>(s1, d, scale.inverse);
       } else {
@@ -234,11 +263,11 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
 
 /// a.weights: what `pack` wrote.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int TAP_STEP, int SLOTS, int STRIDE,
-          class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
+          int STRIDE, class Element>
 __global__ void __launch_bounds__(kThreads, MIN_BLOCKS) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     SPLIT, MIN_BLOCKS, TAP_STEP, SLOTS, STRIDE, Element>;
+                     SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -276,11 +305,11 @@ __global__ void __launch_bounds__(kThreads, MIN_BLOCKS) kernel(const CT1D_GRID_C
 
 /// Of a split: what the other kernel's blocks left, added up.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int TAP_STEP, int SLOTS, int STRIDE,
-          class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
+          int STRIDE, class Element>
 __global__ void __launch_bounds__(kPositions) finish(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     SPLIT, MIN_BLOCKS, TAP_STEP, SLOTS, STRIDE, Element>;
+                     SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory) - I::kShared.schedule;  // what lies before is not there
   take_schedule<I>(a, shared);
@@ -288,11 +317,11 @@ __global__ void __launch_bounds__(kPositions) finish(const CT1D_GRID_CONSTANT Ru
 }
 
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int TAP_STEP, int SLOTS, int STRIDE,
-          class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
+          int STRIDE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                       SPLIT, MIN_BLOCKS, TAP_STEP, SLOTS, STRIDE, Element>>(a);
+                       SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma

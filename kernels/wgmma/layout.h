@@ -26,6 +26,7 @@ struct Tunables {
   int blocks = 132;     // SMs that have persistent blocks
   int split = 1;        // blocks that share the steps of a tile; a second kernel adds their sums up
   int min_blocks = 1;   // blocks an SM that the compiler leaves registers for
+  int ahead = 0;        // 1: x of the next step is converted while products run
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -42,6 +43,7 @@ struct Tunables {
     v("blocks", &Tunables::blocks);
     v("split", &Tunables::split);
     v("min_blocks", &Tunables::min_blocks);
+    v("ahead", &Tunables::ahead);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }

@@ -1,4 +1,5 @@
-// Blocks that share the channels of a tile, and the kernel that adds up what they leave.
+// Blocks that share the channels of a tile, and the kernel that adds up what they leave; x converted ahead of its
+// products.
 #include "tests/problems/trial.h"
 #include "tuner/core/config.h"
 #include "tuner/device/host_device.h"
@@ -45,6 +46,12 @@ TEST_P(HostSplit, AddsUpWhatItsBlocksLeave) {
         with(usual,
              {{"split", 4}, {"OC_TILE", 64}, {"taps", 2}, {"resident", 1}, {"promote", promote}, {"wide_stores", 1}}),
         with(usual, {{"split", 3}, {"OC_TILE", 48}, {"halves", 2}, {"wide_stores", 1}})};
+    if (accuracy != Accuracy::fp32) {  // which converts x when it is needed
+      ways.push_back(with(usual, {{"ahead", 1}}));
+      ways.push_back(with(usual, {{"ahead", 1}, {"OC_TILE", 64}, {"taps", 2}, {"wide_stores", 1}, {"turns", 1}}));
+      ways.push_back(
+          with(usual, {{"ahead", 1}, {"split", 4}, {"taps", 2}, {"resident", 1}, {"promote", 0}, {"wide_stores", 1}}));
+    }
     for (const Configuration& way : ways)
       for (const Constraint& c : family->constraints(context))
         EXPECT_TRUE(c.holds(way)) << c.reason << ": " << to_string(way);
