@@ -219,7 +219,8 @@ template <class I>
 __device__ __forceinline__ void ask(const Feed& f, const Geometry& g, uint32 shared, uint32 slot, uint32 full) {
   const uint32 to = slot + 4 * warp_of_group() * I::kPitchBytes;
   const bool several = f.first + kPositions + I::kLead > static_cast<int>(find_period<I>(shared).places);
-  const uint32 apart = static_cast<uint32>(g.x_row_stride) | (several ? static_cast<uint32>(g.x_batch_stride) : 0);
+  uint32 apart = static_cast<uint32>(g.x_row_stride) | (several ? static_cast<uint32>(g.x_batch_stride) : 0);
+  if (I::kSmall && several) apart |= find_period<I>(shared).places;  // always whole pieces of floats
   const uint32 low = static_cast<uint32>(f.from) | apart * I::kBytes;
   if (low % 16 == 0 && f.first % (16 / I::kBytes) == 0) {
     if (several) {

@@ -235,11 +235,13 @@ struct Period {
   unsigned shift;
 };
 
-/// Whole pieces of 16 bytes lie in one item where rows of x are made of them, eight neighbours of stride 1 in 16-bit y,
-/// and always four.
+/// Four neighbouring places lie in one item, eight of 16 bits at stride 1 (of y), and where rows of x are made of whole
+/// pieces of 16 bytes, if that takes few places more.
 CT1D_HD constexpr Period period_of(const Geometry& g, int element_bytes) {
   const int64 last = (g.padding + g.length_out - 1) / g.stride;
-  const int64 unit = element_bytes == 2 && (g.stride == 1 || g.x_row_stride % 8 == 0) ? 8 : 4;
+  const int64 eights = ceil_div(last + 1, 8) * 8;
+  const bool whole = g.x_row_stride % 8 == 0 && eights * 16 <= ceil_div(last + 1, 4) * 4 * 17;
+  const int64 unit = element_bytes == 2 && (g.stride == 1 || whole) ? 8 : 4;
   Period p{};
   p.places = static_cast<unsigned>(ceil_div(last + 1, unit) * unit);
   int bits = 2;

@@ -18,6 +18,7 @@ const std::vector<Problem> kShortRows{
     {6, 17, 9, 3, 1, 1, 0, 1, 1, false, 15},    // items begin in either half of a word
     {3, 17, 9, 2, 1, 0, 0, 1, 1, true, 140},    // tiles within an item
     {5, 16, 16, 3, 1, 1, 0, 1, 1, true, 16},    // rows of whole pieces
+    {5, 16, 16, 8, 4, 2, 0, 1, 1, true, 16},    // the same, of 16 bits too short for them
     {40, 16, 8, 2, 2, 0, 0, 1, 1, true, 8},     // nothing between items
     {3, 16, 8, 6, 4, 2, 3, 1, 1, true, 21},     // an output more than the last position's
     {3, 32, 32, 4, 2, 1, 0, 1, 2, true, 37},    // groups
