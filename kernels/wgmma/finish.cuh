@@ -20,7 +20,7 @@ __device__ __forceinline__ LeftOfWarp find_left(const RunArguments& a, uint32 sh
   const int64 place = static_cast<int64>(first / kPositions) * slices + slice;
   const int64 warp = place * 4 + warp_of_group();
   unsigned char* const base = static_cast<unsigned char*>(a.workspace);
-  return {reinterpret_cast<float*>(base) + warp * (I::kColumns * 32) + lane_of_warp() * 4,
+  return {reinterpret_cast<float*>(base + kLeftSums) + warp * (I::kColumns * 32) + lane_of_warp() * 4,
           reinterpret_cast<uint32*>(base + static_cast<int64>(marks) * 16) + warp};
 }
 
@@ -60,16 +60,13 @@ __device__ __forceinline__ void leave_marks(const RunArguments& a, uint32 shared
 /// What the block knows of the problem, by one thread of the grid.
 template <class I>
 __device__ __forceinline__ void leave_schedule(const RunArguments& a, uint32 shared) {
-  unsigned char* const base = static_cast<unsigned char*>(a.workspace);
-  uint32* const to = reinterpret_cast<uint32*>(base + left_of(I::tunables(), a.geometry, I::kBytes).schedule);
+  uint32* const to = static_cast<uint32*>(a.workspace);
 #pragma unroll 1
   for (int i = 0; i < kScheduleBytes / 4; ++i) to[i] = load_shared_4(shared + I::kShared.schedule + 4 * i);
 }
 template <class I>
 __device__ __forceinline__ void take_schedule(const RunArguments& a, uint32 shared) {
-  const unsigned char* const base = static_cast<const unsigned char*>(a.workspace);
-  const uint32* const from =
-      reinterpret_cast<const uint32*>(base + left_of(I::tunables(), a.geometry, I::kBytes).schedule);
+  const uint32* const from = static_cast<const uint32*>(a.workspace);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kScheduleBytes / 4) store_shared_4(shared + I::kShared.schedule + 4 * thread, from[thread]);
   if (thread % 32 == 0) store_shared_4(flags_place<I>(shared, 0), 0);

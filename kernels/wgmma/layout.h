@@ -308,19 +308,19 @@ CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, unsigned
 // ---- launches
 // --------------------------------------------------------------------------------------------------------
 
-/// Bytes from the start of the workspace of what slices leave: sums of [128 places][slice][warp][s0 and s1 of eight
-/// columns][lane] 4 floats, marked quads of [128 places][slice][warp] a word, what the block knows of the problem.
+/// Bytes from the start of the workspace of what slices leave: what a block knows of the problem (at 0), sums of [128
+/// places][slice][warp][s0 and s1 of eight columns][lane] 4 floats, marked quads of [128 places][slice][warp] a word.
 struct Left {
   int64 marks;
-  int64 schedule;
   int64 bytes;
 };
+inline constexpr int kLeftSums = 128;
+static_assert(kScheduleBytes <= kLeftSums, "the schedule lies before the sums");
 CT1D_HD constexpr Left left_of(const Tunables& t, const Geometry& g, int element_bytes) {
   const int64 tiles = kConsumers * tile_count(t, g, element_bytes);
   Left left{};
-  left.marks = tiles * t.OC_TILE * kPositions * 4;
-  left.schedule = left.marks + tiles * 16;
-  left.bytes = left.schedule + kScheduleBytes;
+  left.marks = kLeftSums + tiles * t.OC_TILE * kPositions * 4;
+  left.bytes = left.marks + tiles * 16;
   return left;
 }
 /// Eights of columns that a block of the second kernel stores.
