@@ -93,6 +93,13 @@ struct Seen {
   uint32 most = 0;
   uint32 least = 0x7C007C00u;
 };
+/// One part is a TF32 number in all but its exponent, ties away from zero: a scale above the power of two by an ulp takes
+/// ties over the middle, and nothing else by more than two ulps of fp32.
+template <class I>
+__device__ __forceinline__ float factor_of(float scale) {
+  return I::kSplits ? scale : scale * 0x1.000002p0f;
+}
+
 /// One value before the tile into its place in the stage.
 template <class I>
 __device__ __forceinline__ void store_before(float v, float scale, uint32 stage, int index) {
@@ -100,7 +107,7 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 stage,
   const int channel = index % kStepChannels;
   const uint32 to =
       stage + static_cast<uint32>(channel / 8 * I::kShared.slab_bytes + index / kStepChannels * 16 + channel % 8 * 2);
-  const float value = v * scale;
+  const float value = v * factor_of<I>(scale);
   const uint32 hi = half_pair(value, value);
   store_shared_2(to, static_cast<unsigned short>(hi));
   if constexpr (I::kSplits) {
@@ -112,6 +119,7 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 stage,
 template <class I>
 __device__ __forceinline__ void store_stage(const Values<I>& v, float scale, uint32 stage, Seen& seen) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
+  const float factor = factor_of<I>(scale);
   const int lane = lane_of_warp();
 #pragma unroll
   for (int j = 0; j < I::kPlaces; ++j) {
@@ -122,8 +130,8 @@ __device__ __forceinline__ void store_stage(const Values<I>& v, float scale, uin
       uint32 lo[4];
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const float low = v.at[j][8 * slab + 2 * c] * scale;
-        const float high = v.at[j][8 * slab + 2 * c + 1] * scale;
+        const float low = v.at[j][8 * slab + 2 * c] * factor;
+        const float high = v.at[j][8 * slab + 2 * c + 1] * factor;
         hi[c] = half_pair(low, high);
         seen.most = larger_halves(seen.most, hi[c]);
         seen.least = lesser_halves(seen.least, hi[c]);

@@ -49,7 +49,8 @@ __device__ __forceinline__ void pack_channel(const PrepareArguments& a) {
     const int tap = i % I::kTaps;
     const float exact = column.at(ic, tap);
     const float value = exact * scale.scale;
-    const uint32 hi = operand_pair<typename I::Operand>(value, value);
+    const uint32 hi =
+        I::kSplits || I::kSmall ? operand_pair<typename I::Operand>(value, value) : half_pair_away(value, value);
     const float rest = (value - low_half(hi)) * kLift;
     halves[pack_place(I::kTaps, I::kSteps, I::kTunables.parts(), 0, tap, ic, oc)] = static_cast<unsigned short>(hi);
     if (I::kSplits) {

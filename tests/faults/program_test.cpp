@@ -145,7 +145,7 @@ TEST_F(FaultyProgramGpu, WorkersThatAreKilledAndStoppedCostNobodyAnything) {
   const fs::path config = folder_.write("signals.json", R"({
     "name": "signals",
     "problems": [{"name": "p", "batch": 4, "in_channels": 64, "out_channels": 64, "kernel_size": 3, "length": 4096}],
-    "families": {"fault": {"fault": ["none"]}, "direct": {"T": [64, 128], "OC_TILE": [8, 16], "IC_TILE": [32, 64]}},
+    "families": {"fault": {"fault": ["none"]}, "direct": {"T": [32, 64, 128, 256], "OC_TILE": [4, 8, 16, 32], "IC_TILE": [16, 32, 64]}},
     "search": {"strategy": "random"}, "baselines": []
   })");
   ProgramOptions options;
@@ -154,12 +154,12 @@ TEST_F(FaultyProgramGpu, WorkersThatAreKilledAndStoppedCostNobodyAnything) {
   std::atomic<bool> over = false;
   int lost = 0;
   std::thread saboteur([&] {
-    // Each worker once it has worked for two seconds, so that none is lost while it is being taught.
+    // Each worker once it has worked for a second, so that none is lost while it is being taught.
     for (const int signal : {SIGKILL, SIGSTOP, SIGKILL}) {
       std::vector<pid_t> workers;
       const auto busy = [&] {
         workers = helpers_of(program.pid(), "__worker");
-        return over || (workers.size() == 1 && facts_of(workers[0]) && facts_of(workers[0])->cpu_seconds > 2);
+        return over || (workers.size() == 1 && facts_of(workers[0]) && facts_of(workers[0])->cpu_seconds > 1);
       };
       if (!eventually(120, busy) || over) return;
       kill(workers[0], signal);
