@@ -34,13 +34,18 @@ __device__ __forceinline__ Rows rows_of(const RunArguments& a, uint32 shared, in
 
 /// A row's outputs lie in a lane's sums as pairs t = 8 j + 2 q, q the lane of the quad. What lies in the upper part of
 /// a row's sector is written with this j, the rest with the next, so that a quad's four lanes write one whole sector
-/// whatever a row's place; the last of a tile's is carried to the next tile. Pairs: rows lie on 8 bytes and all pairs
-/// exist; else single floats.
-template <class I, bool Pairs>
+/// whatever a row's place; the last of a tile's is carried to the next tile.
+///
+/// kPairs: rows lie on 8 bytes and all pairs exist. kShifted: a tile in the middle of its strip, all of whose outputs
+/// exist; rows that lie between 8 bytes take pairs of the second of a lane and the first of the next, which are of the
+/// same sector whatever the row's place. kSingle: single floats.
+enum Lie { kPairs, kShifted, kSingle };
+template <class I, Lie L>
 __device__ __forceinline__ void store_rows(const float (&sum)[I::kSums], const float (&carry)[4], const Rows& r,
                                            const Tile& tile, int length) {
   const int first = lane_of_warp() % 4 * 2;
   const int shift = static_cast<int>(reinterpret_cast<uint64>(r.y) >> 2 & 7);  // floats into its sector the row starts
+  const bool odd = L == kShifted && shift % 2 != 0;
   bool wraps[2];
   int t[2];
 #pragma unroll
@@ -66,8 +71,13 @@ __device__ __forceinline__ void store_rows(const float (&sum)[I::kSums], const f
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float* const row = r.y + i * r.to_other + 8 * j;
-      if constexpr (Pairs) {
+      if constexpr (L == kPairs) {
         store_pair(row + t[0], now[2 * i], now[2 * i + 1], valid[0] && r.exists[i]);
+      } else if constexpr (L == kShifted) {
+        const int lane = lane_of_warp();
+        const float next = __shfl_sync(0xFFFFFFFFu, now[2 * i], lane / 4 * 4 + (lane + 1) % 4);
+        store_pair(row + (odd ? t[1] : t[0]), odd ? now[2 * i + 1] : now[2 * i], odd ? next : now[2 * i + 1],
+                   !rest && r.exists[i]);
       } else {
         store_one(row + t[0], now[2 * i], valid[0] && r.exists[i]);
         store_one(row + t[1], now[2 * i + 1], valid[1] && r.exists[i]);
@@ -87,9 +97,11 @@ __device__ __forceinline__ void store_tile(float (&sum)[I::kSums], float (&carry
       reinterpret_cast<uint64>(static_cast<float*>(a.y) + tile.batch * g.y_batch_stride) / 4 | g.y_row_stride);
   const bool pairs = place % 2 == 0 && (length % 2 == 0 || tile.t_first + I::kT <= length);
   if (__any_sync(0xFFFFFFFFu, pairs)) {
-    store_rows<I, true>(sum, carry, rows, tile, length);
+    store_rows<I, kPairs>(sum, carry, rows, tile, length);
+  } else if (__any_sync(0xFFFFFFFFu, !tile.first && !tile.last && tile.t_first + I::kT <= length)) {
+    store_rows<I, kShifted>(sum, carry, rows, tile, length);
   } else {
-    store_rows<I, false>(sum, carry, rows, tile, length);
+    store_rows<I, kSingle>(sum, carry, rows, tile, length);
   }
 #pragma unroll
   for (int c = 0; c < 4; ++c) carry[c] = sum[I::kSums - 4 + c];

@@ -95,6 +95,22 @@ TEST_P(HostFamilies, ComputeTheTransposedConvolution) {
 INSTANTIATE_TEST_SUITE_P(All, HostFamilies, testing::ValuesIn(served()),
                          [](const auto& each) { return std::get<0>(each.param) + "_" + std::get<1>(each.param).name; });
 
+/// Long strips of tiles in rows that lie between 8 bytes: what a tile carries to the next, pairs across lanes.
+TEST(HostFamiliesOfWgmmaShared, StoresRowsOfOddLengthByStrips) {
+  const Problem problem{2, 20, 70, 3, 1, 1, 0, 1, 1, true, 1001};
+  const Family* family = find_family("wgmma_shared");
+  const BuildContext context = context_of(problem);
+  for (const Configuration& configuration :
+       {family->default_configuration(context), family->general_configuration(context)}) {
+    Program program = family->build(context, configuration);
+    program.run.back().shape.grid_x = 2;
+    const auto unit = kernels(false).compile(program.unit);
+    ASSERT_TRUE(unit) << unit.failure().reason << "\n" << unit.failure().log;
+    const auto errors = verify_on_host(problem, program, *unit, 1);
+    EXPECT_TRUE(errors) << to_string(configuration) << ": " << errors.failure().reason;
+  }
+}
+
 /// `text` with the n-th occurrence of `what` replaced.
 std::string with(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
   std::size_t at = text.find(what);
