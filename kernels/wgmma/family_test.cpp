@@ -134,8 +134,9 @@ TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
         std::size_t count = 0;
         for (unsigned block = 0; block < blocks; ++block) {
           std::set<int> of_block;
+          const layout::Share share = layout::share_of(t, s, g, block);
           for (unsigned n = 0; n < s.worker_tiles; ++n) {
-            const layout::Tile tile = layout::tile_of(s, resident != 0 ? 1 : panels, block, n);
+            const layout::Tile tile = layout::tile_of(t, s, share, n);
             if (!tile.exists) continue;
             ++count;
             seen.insert({tile.panel, tile.first});
@@ -144,8 +145,8 @@ TEST(WgmmaLayout, TilesCoverEveryPositionOfEveryPanelOnce) {
             EXPECT_LT(tile.first, 3 * layout::period_of(g, 4).places);
           }
           EXPECT_LE(of_block.size(), resident != 0 ? 1u : 4u);
-          const layout::Tile after = layout::tile_of(s, resident != 0 ? 1 : panels, block, s.worker_tiles);
-          EXPECT_FALSE(after.exists) << "what is asked for past the end must be nothing";
+          for (unsigned n = s.worker_tiles; n < s.worker_tiles + 9; ++n)
+            EXPECT_FALSE(layout::tile_of(t, s, share, n).exists) << "what is asked for past the end must be nothing";
         }
         EXPECT_EQ(count, seen.size());
         EXPECT_EQ(count, static_cast<std::size_t>(layout::tile_count(t, g, 4)));

@@ -103,11 +103,11 @@ struct Slot {
 template <class I>
 __device__ __forceinline__ void save_schedule(uint32 shared, const Schedule& s, const Geometry& g) {
   const Extent e = extent_of(I::tunables(), g);
-  const uint32 free_panels = I::kResident ? 1 : static_cast<uint32>(e.slices);
+  const Share share = share_of(I::tunables(), s, g, blockIdx.x);
   const uint64 inverse = static_cast<uint64>(packed_of(I::tunables(), g).inverse);
   const Period period = period_of(g, I::kBytes);
   const uint32 at = shared + I::kShared.schedule;
-  store_shared_16(at, free_panels, s.panels, s.tiles, s.strip);
+  store_shared_16(at, share.worker, I::kResident ? share.panel : share.free_panels, s.tiles, s.strip);
   store_shared_16(at + 16, s.workers, period.places, period.reciprocal, period.shift);
   store_shared_16(at + 32, static_cast<uint32>(e.group_panels), static_cast<uint32>(g.in_per_group()),
                   static_cast<uint32>(g.out_per_group()), static_cast<uint32>(e.windows));
@@ -122,7 +122,8 @@ template <class I>
 __device__ __forceinline__ Tile find_tile(uint32 shared, int consumer, unsigned n) {
   const uint4 a = load_shared_16(shared + I::kShared.schedule);
   const uint32 workers = load_shared_4(shared + I::kShared.schedule + 16);
-  Tile tile = tile_of({a.y, a.z, a.w, workers, 0}, a.x, blockIdx.x, n);
+  const Share share{a.x, I::kResident ? a.y : 0, I::kResident ? 1 : a.y};
+  Tile tile = tile_of(I::tunables(), {0, a.z, a.w, workers, 0}, share, n);
   tile.first += consumer * kPositions;
   return tile;
 }

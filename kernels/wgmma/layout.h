@@ -292,14 +292,25 @@ CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g, int
   return s;
 }
 
-/// Tile `n` of a block.
-CT1D_HD constexpr Tile tile_of(const Schedule& s, unsigned free_panels, unsigned block, unsigned n) {
-  const unsigned worker = block / s.panels;
-  const unsigned round = n / s.strip;
-  const unsigned flat = (round * s.workers + worker) * s.strip + (n - round * s.strip);
-  const unsigned place = flat / free_panels;
+/// What a block shares tiles with others by: number `worker` of those that share its tiles, tied to `panel` (0: to
+/// none), `free_panels` to choose from (1: of a tied one).
+struct Share {
+  unsigned worker;
+  unsigned panel;
+  unsigned free_panels;
+};
+CT1D_HD constexpr Share share_of(const Tunables& t, const Schedule& s, const Geometry& g, unsigned block) {
+  return {block / s.panels, block % s.panels, t.resident != 0 ? 1 : static_cast<unsigned>(extent_of(t, g).slices)};
+}
+
+/// Tile `n` of a block. Divisions are by what is known when compiled, but for free panels.
+CT1D_HD constexpr Tile tile_of(const Tunables& t, const Schedule& s, const Share& share, unsigned n) {
+  const unsigned strip = t.strip > 0 ? static_cast<unsigned>(t.strip) : s.strip;
+  const unsigned round = t.strip > 0 ? n / strip : n >= strip ? 1 : 0;  // all of its own are one strip
+  const unsigned flat = (round * s.workers + share.worker) * strip + (n - round * strip);
+  const unsigned place = t.resident != 0 ? flat : flat / share.free_panels;
   Tile tile{};
-  tile.panel = static_cast<int>(block % s.panels + (flat - place * free_panels));
+  tile.panel = static_cast<int>(share.panel + (flat - place * share.free_panels));
   tile.first = static_cast<int>(place) * kBlockPositions;
   tile.exists = flat < s.tiles;
   return tile;
