@@ -47,7 +47,7 @@ bool fits_int(const Geometry& g) {
   const double places = std::max(1.0, real(g.batch)) * (real(g.length) + reach / real(g.stride) + 16);
   const double rows = 2 * real(g.out_channels) * real(g.stride) + 128;
   const double tiles = (places / 64 + 1) * (rows / 60 + 1);
-  const double packs = (places / 64 + 1) * (real(g.in_channels) / 16 + 8);
+  const double packs = (places / 32 + 6) * (real(g.in_channels) / 16 + 8);
   return std::max({reach + 1024 * real(g.stride), places, rows * 64, tiles, packs}) < kMost;
 }
 
@@ -212,7 +212,7 @@ class WgmmaPackedFamily final : public Family {
     Program program;
     program.unit.source = "#include \"kernels/wgmma_packed/kernel.cuh\"\n";
     program.unit.kernels = {kernel, pack_x, pack};
-    program.run = {{pack_x, layout::pack_x_shape(t, g, f)}, {kernel, layout::run_shape(t, g, f)}};
+    program.run = {{pack_x, layout::pack_x_shape(t, g, f, bytes)}, {kernel, layout::run_shape(t, g, f)}};
     program.prepare = {{pack, layout::prepare_shape(t, g)}};
     program.packed_bytes = static_cast<std::size_t>(layout::packed_of(t, g, f.offsets).bytes);
     program.workspace_bytes = static_cast<std::size_t>(layout::workspace_of(t, g, f, bytes).bytes);

@@ -281,16 +281,13 @@ CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, co
   shape.shared_bytes = static_cast<unsigned>(shared_of(t, f.offsets, f.halo).bytes);
   return shape;
 }
-CT1D_HD constexpr LaunchShape pack_x_shape(const Tunables& t, const Geometry& g, const Facts& f) {
+/// 16-bit x needs no common scale: a block has a tile's 32 places.
+CT1D_HD constexpr LaunchShape pack_x_shape(const Tunables& t, const Geometry& g, const Facts& f, int element_bytes) {
   const Extent e = extent_of(t, g);
-  return {static_cast<unsigned>(max_of(1, e.place_tiles * ceil_div(e.steps, pack_steps(f.group)))),
-          1,
-          1,
-          32 * kPackWarps,
-          1,
-          1,
-          64,
-          1};
+  const int64 columns = element_bytes == 2 ? t.T / 32 : 1;
+  LaunchShape shape{1, 1, 1, 32 * kPackWarps, 1, 1, 64, 1};
+  shape.grid_x = static_cast<unsigned>(max_of(1, e.place_tiles * ceil_div(e.steps, pack_steps(f.group)) * columns));
+  return shape;
 }
 CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g) {
   return {static_cast<unsigned>(extent_of(t, g).panels * kRows), 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};

@@ -170,9 +170,9 @@ __device__ __forceinline__ void pack_scaled(const RunArguments& a, const Divider
   }
 }
 
-/// 16-bit x, as it is.
+/// 16-bit x, as it is: 32 places of the tile, and with the first those before it.
 template <class I>
-__device__ __forceinline__ void pack_plain(const RunArguments& a, const Divider& period, const Job& job,
+__device__ __forceinline__ void pack_plain(const RunArguments& a, const Divider& period, const Job& job, int column,
                                            unsigned char* image) {
   const Geometry& g = a.geometry;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -189,9 +189,8 @@ __device__ __forceinline__ void pack_plain(const RunArguments& a, const Divider&
     store_words<I>(words, image, row);
   };
   if (job.channels <= 0) return;
-#pragma unroll
-  for (int j = 0; j < I::kColumns; ++j) pack(I::kHalo + 32 * j + lane);
-  if (lane < I::kHalo) pack(lane);
+  pack(I::kHalo + 32 * column + lane);
+  if (column == 0 && lane < I::kHalo) pack(lane);
 }
 
 template <class I>
@@ -200,9 +199,12 @@ __device__ __forceinline__ void pack_places(const RunArguments& a) {
   const Geometry& g = a.geometry;
   const int blocks = static_cast<int>(ceil_div(steps_of(g), I::kPackSteps));  // of a tile of places
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int block = static_cast<int>(blockIdx.x) % blocks;
+  constexpr int kColumns = I::kSmall ? I::kColumns : 1;
+  const int column = static_cast<int>(blockIdx.x) % kColumns;
+  const int number = static_cast<int>(blockIdx.x) / kColumns;
+  const int block = number % blocks;
   Job job{};
-  job.places = static_cast<int>(blockIdx.x) / blocks;
+  job.places = number / blocks;
   job.first = job.places * I::kT;
   job.step = block * I::kPackSteps + warp;
   const int64 channels = min_of(kStepChannels, g.in_channels - job.step * kStepChannels);
@@ -211,7 +213,7 @@ __device__ __forceinline__ void pack_places(const RunArguments& a) {
   unsigned char* const workspace = static_cast<unsigned char*>(a.workspace);
   unsigned char* const image = workspace + (job.places * steps_of(g) + job.step) * I::kImageBytes;
   if constexpr (I::kSmall) {
-    pack_plain<I>(a, period, job, image);
+    pack_plain<I>(a, period, job, column, image);
   } else {
     const Workspace w = workspace_of(I::tunables(), g, I::facts(), 4);
     float* const inverse = reinterpret_cast<float*>(workspace + w.inverse) + job.places * (steps_of(g) / I::kGroup);
