@@ -48,7 +48,10 @@ Demand demand_of(const BuildContext& context) {
 }
 int consumer_needs(const Tunables& t, const Demand& d) {
   const int more = d.more ? 8 : 0;
-  if (d.bytes == 2) return 3 * t.T / 4 + (d.promotes ? t.T / 2 : 0) + (t.T == 192 && t.shadow > 1 ? 32 : 40) + more;
+  if (d.bytes == 2) {
+    const int rest = t.shadow == 1 ? 56 : t.shadow == 2 && t.T == 192 ? 32 : 40;
+    return 3 * t.T / 4 + (d.promotes ? t.T / 2 : 0) + rest + more;
+  }
   if (t.products == 1) return t.T + 32 + more;
   return 3 * t.T / 2 + (t.shadow == 2 ? 48 : t.T == 128 ? 16 : 24);
 }
@@ -153,6 +156,7 @@ Tunables smallest(const BuildContext& context) {
   t.products = context.accuracy == Accuracy::fp32 ? 3 : 1;
   t.stages = 4;
   t.producers = 4;
+  t.shadow = element_bytes(context) == 2 ? 2 : 1;
   t.consumer_registers = consumer_needs(t, demand_of(context)) > 168 ? 208 : 168;
   t.blocks = blocks_for(context.device);
   return t;
@@ -160,7 +164,7 @@ Tunables smallest(const BuildContext& context) {
 
 /// Rows short of a tile and long ones that end in a short tile leave outputs that do not exist.
 std::vector<int> tiles_by_waste(const Geometry& g) {
-  std::vector<int> tiles{192, 128, 96, 64};
+  std::vector<int> tiles{128, 96, 64};
   std::stable_sort(tiles.begin(), tiles.end(), [&g](int a, int b) {
     const auto cost = [&g](int tile) { return ct1d::ceil_div(g.length_out, tile) * (tile + 24); };
     return cost(a) < cost(b);

@@ -77,8 +77,8 @@ __device__ __forceinline__ void store_some(unsigned short* y, uint32 low, uint32
   }
 }
 
-/// Part of kShadow of a tile's sectors. Whole: rows lie on words, and all elements exist.
-template <class I, bool Whole, int Part>
+/// Part of kShadow of a tile's sectors. AreWords: rows lie on words. Whole: all elements exist.
+template <class I, bool AreWords, bool Whole, int Part>
 __device__ __forceinline__ void store_sectors(const Words<I>& words, const WordRows& r) {
   constexpr int kSectors = I::kT / 16 / I::kShadow;
   constexpr int kFirst = Part * kSectors;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void store_sectors(const Words<I>& words, const WordR
     uint32 w[kWords];
 #pragma unroll
     for (int i = 0; i < kWords; ++i) w[i] = words.word(row, 2 * kFirst - 3 + i);
-    if constexpr (!Whole) {
+    if constexpr (!AreWords) {
       const uint32 selector = late != 0 ? 0x5432u : 0x7654u;
 #pragma unroll
       for (int i = kWords - 1; i > 0; --i) {
@@ -151,11 +151,13 @@ __device__ __forceinline__ void store_words(Words<I>& words, const RunArguments&
   r.to = tile.last || !tile.exists
              ? (rest < I::kT ? rest : I::kT)
              : I::kT - 2 * static_cast<int>(address >> 2 & 7) - static_cast<int>(address >> 1 & 1);
-  const bool words_only = (address >> 1 & 1) == 0;
-  if (__all_sync(0xFFFFFFFFu, words_only && tile.exists && !tile.first && !tile.last)) {
-    store_sectors<I, true, Part>(words, r);
+  const bool are_words = __all_sync(0xFFFFFFFFu, (address >> 1 & 1) == 0);
+  if (!tile.exists || tile.first || tile.last) {
+    store_sectors<I, false, false, Part>(words, r);
+  } else if (are_words) {
+    store_sectors<I, true, true, Part>(words, r);
   } else {
-    store_sectors<I, false, Part>(words, r);
+    store_sectors<I, false, true, Part>(words, r);
   }
   if constexpr (Part + 1 == I::kShadow) {
 #pragma unroll
