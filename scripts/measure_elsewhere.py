@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The median that `tuner` gives a variant against what other programs give the same cubin.
 
-    measure_elsewhere.py RESULT VARIANT --tuner BIN [--with ncu|torch|auto] [--l2 cold|warm] [--out DIR]
+    measure_elsewhere.py RESULT VARIANT --tuner BIN [--problem NAME] [--class NAME] [--with ncu|torch|auto] [--l2 cold|warm] [--out DIR]
 
 `tuner inspect RESULT VARIANT --run` times the variant alone and leaves the cubin with all that it takes to launch it.
   ncu    profiles that very command: gpu__time_duration of the run kernels, caches flushed before each (cold) or not.
@@ -29,6 +29,8 @@ BLOCK = 10  # launches in a row, then a pause four times as long: bursts
 def ours(options):
     command = [options.tuner, "inspect", str(options.result), options.variant, "--run", "-o", str(options.out / "variant")]
     command += ["--l2", options.l2]
+    command += ["--problem", options.problem] if options.problem else []
+    command += ["--class", options.accuracy] if options.accuracy else []
     ended = subprocess.run(command, capture_output=True, text=True)
     (options.out / "tuner.txt").write_text(ended.stdout + ended.stderr)
     found = re.search(r"median ([0-9.e+-]+) ms", ended.stdout)
@@ -161,6 +163,8 @@ def by_torch(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", type=pathlib.Path)
+    parser.add_argument("--problem", help="of this problem (default: the first that has the variant)")
+    parser.add_argument("--class", dest="accuracy", help="of this accuracy class (default: the first)")
     parser.add_argument("variant")
     parser.add_argument("--tuner", default="tuner")
     parser.add_argument("--with", dest="other", choices=["ncu", "torch", "auto"], default="auto")

@@ -83,6 +83,23 @@ TEST_F(Results, InspectRefusesAnUnknownVariant) {
   }
 }
 
+TEST_F(Results, InspectTakesTheVariantOfAProblemAndClass) {
+  const Json first = read_json(result())["problems"][0];
+  const std::string problem = first["name"], accuracy = first["classes"][0]["class"];
+  const Ended ended =
+      run_to_end({"inspect", result(), id(), "--problem", problem, "--class", accuracy, "-o", file("look")});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("problem " + problem));
+  EXPECT_THAT(ended.out, HasSubstr("class " + accuracy));
+  for (const auto& [option, value] : {std::pair("--problem", "no such"), std::pair("--class", "bf16")}) {
+    const Ended refused = run_to_end({"inspect", result(), id(), option, value, "-o", file("other")});
+    EXPECT_EQ(refused.code, 2) << option;
+    EXPECT_EQ(lines_of(refused.err).size(), 1u) << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(value));
+    EXPECT_FALSE(fs::exists(file("other")));
+  }
+}
+
 TEST_F(Results, ReportHasThreeFormatsAndWritesThemToAFile) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> formats{
       {"table", {"No GPU: nothing was timed.", "proven"}},

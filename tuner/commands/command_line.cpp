@@ -235,6 +235,9 @@ class CommandLine {
     auto* sub = app_.add_subcommand("inspect", "Write a variant's source, PTX, SASS and compile log");
     sub->add_option("RESULT", inspect_.result, "result.json")->required();
     sub->add_option("VARIANT", inspect_.variant, "Variant id or a unique prefix")->required();
+    sub->add_option("--problem", inspect_.problem, "Of this problem (default: the first that has the variant)")
+        ->option_text("NAME");
+    sub->add_option("--class", inspect_.accuracy, "Of this accuracy class (default: the first)")->option_text("NAME");
     sub->add_flag("--run", inspect_.run, "Also run it alone");
     sub->add_option("--l2", inspect_.l2, "With --run: cold | warm")
         ->option_text(" ")

@@ -57,6 +57,7 @@ struct VerifyOptions {
 struct InspectOptions {
   std::filesystem::path result;
   std::string variant;
+  std::string problem, accuracy;  // which one's, of those that the result has the variant for; empty: the first
   bool run = false;
   std::string l2 = "cold";  // of the run's timing
   std::string regime = "burst";

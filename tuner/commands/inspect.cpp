@@ -26,13 +26,19 @@ struct Found {
   const VariantRecord* variant;
 };
 
-/// The first problem and class that holds the variant: its id does not depend on them.
-Found find_in(const RunResult& result, const std::string& id, const std::filesystem::path& path) {
+/// The first problem and class that holds the variant, of those asked for: its id does not depend on them.
+Found find_in(const RunResult& result, const InspectOptions& options) {
+  const auto asked = [](const std::string& wanted, std::string_view name) { return wanted.empty() || wanted == name; };
   for (const ProblemRecord& problem : result.problems)
     for (const ClassRecord& record : problem.classes)
-      if (const VariantRecord* variant = id.empty() ? nullptr : find_variant(record, id))
-        return {&problem, &record, variant};
-  throw UsageError(fmt::format("{}: no variant, or several, whose id starts with `{}`", path.string(), id));
+      if (asked(options.problem, problem.name) && asked(options.accuracy, to_string(record.accuracy)))
+        if (const VariantRecord* variant = options.variant.empty() ? nullptr : find_variant(record, options.variant))
+          return {&problem, &record, variant};
+  throw UsageError(fmt::format("{}: {}no variant, or several, whose id starts with `{}`", options.result.string(),
+                               options.problem.empty() && options.accuracy.empty()
+                                   ? ""
+                                   : fmt::format("of problem `{}` and class `{}`: ", options.problem, options.accuracy),
+                               options.variant));
 }
 
 /// The disassembly by whichever tool of the CUDA toolkit is on PATH, or a line that says none is.
@@ -151,7 +157,7 @@ Evaluation run_alone(const Found& found, const BuildContext& context, Target& ta
 
 int inspect(const InspectOptions& options, const Settings& settings) {
   const RunResult result = read_result(options.result);
-  const Found found = find_in(result, options.variant, options.result);
+  const Found found = find_in(result, options);
   const Family* family = find_family(found.variant->variant.family);
   if (!family)
     throw UsageError(
