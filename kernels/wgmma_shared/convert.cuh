@@ -93,8 +93,8 @@ struct Seen {
   uint32 most = 0;
   uint32 least = 0x7C007C00u;
 };
-/// One part is a TF32 number in all but its exponent, ties away from zero: a scale above the power of two by an ulp takes
-/// ties over the middle, and nothing else by more than two ulps of fp32.
+/// One part is a TF32 number in all but its exponent, ties away from zero: a scale above the power of two by an ulp
+/// takes ties over the middle, and nothing else by more than two ulps of fp32.
 template <class I>
 __device__ __forceinline__ float factor_of(float scale) {
   return I::kSplits ? scale : scale * 0x1.000002p0f;
