@@ -238,7 +238,7 @@ TEST(HostFamilyFaultsOfWgmma, EveryMissingFenceWaitAndArrivalIsCaught) {
   // Without the exact path: it does again what poison, a NaN, got into.
   const auto unit_with = [&](const Cut& cut) {
     std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ""));
+    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ";"));
   };
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
     EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
@@ -255,7 +255,7 @@ void expect_wgmma_shared_caught(Accuracy accuracy, const std::vector<Cut>& cuts)
   // Without the exact path: it does again what poison, a NaN, got into.
   const auto unit_with = [&](const Cut& cut) {
     std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, tiles, shared, warp);", ""));
+    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, tiles, shared, warp);", ";"));
   };
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
     EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
@@ -329,7 +329,7 @@ TEST(HostFamilyFaultsOfWgmmaPacked, EveryMissingFenceWaitAndArrivalIsCaught) {
   // Without the exact path: it does again what poison, a NaN, got into.
   const auto unit_with = [&](const Cut& cut) {
     std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ""));
+    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ";"));
   };
   for (std::uint64_t seed = 1; seed <= 2; ++seed)
     EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
