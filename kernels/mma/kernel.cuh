@@ -144,7 +144,7 @@ __device__ __forceinline__ void take(Fragment<I>& f, const typename I::Element* 
       for (int i = 0; i < 4; ++i) {
         const float a = v[t][i / 2 * 2][i % 2] * scale.scale;
         const float b = v[t][i / 2 * 2 + 1][i % 2] * scale.scale;
-        f.hi[t][i] = half_pair(a, b);
+        f.hi[t][i] = I::kSplits ? half_pair(a, b) : half_pair_away(a, b);  // one part is a TF32 number
         if constexpr (I::kSplits) f.lo[t][i] = half_pair(a - low_half(f.hi[t][i]), b - high_half(f.hi[t][i]));
       }
     }

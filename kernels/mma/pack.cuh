@@ -133,7 +133,8 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a, const Pla
     const float value = column.at(g, chunk * p.channels + term % p.channels, j) * scale.scale;
     auto* const to = reinterpret_cast<typename I::Operand*>(
         packed + (panel * p.steps + step) * step_bytes(I::tunables()) + tap * product_bytes(I::tunables()));
-    const auto high = from_float<typename I::Operand>(value);
+    auto high = from_float<typename I::Operand>(value);
+    if constexpr (I::kScales && !I::kSplits) high.bits = static_cast<unsigned short>(half_pair_away(value, value));
     to[pack_place(I::tunables(), 0, term, place)] = high;
     if constexpr (I::kSplits)
       to[pack_place(I::tunables(), 1, term, place)] = from_float<typename I::Operand>(value - to_float(high));
