@@ -111,9 +111,8 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"stages"}, "stages must be 2 or more", [](const T& t) { return t.stages >= 2; }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs",
                     [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
-      constraint<T>(
-          {"taps"}, "taps that share a conversion of x must lie within 32 positions",
-          [step = layout::offsets_of(g).step](const T& t) { return t.taps == 1 || step <= 32 / (t.taps - 1); }),
+      constraint<T>({"taps"}, "taps that share a conversion of x must lie within 32 positions",
+                    [step = ct1d::offsets_of(g).step](const T& t) { return t.taps == 1 || step <= 32 / (t.taps - 1); }),
       constraint<T>({"min_blocks"}, "min_blocks must be 1 to 3",
                     [](const T& t) { return t.min_blocks >= 1 && t.min_blocks <= 3; }),
       constraint<T>(
@@ -152,7 +151,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
       constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
                     [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
       constraint<T>({"taps"}, "taps must not exceed those of a phase",
-                    [most = layout::offsets_of(g).count](const T& t) { return t.taps <= most; }),
+                    [most = ct1d::offsets_of(g).count](const T& t) { return t.taps <= most; }),
       constraint<T>({"OC_TILE"},
                     "OC_TILE must not be twice the group's output channels times phases or more (8 and 32 always may)",
                     [columns = g.out_per_group() * g.stride](const T& t) {

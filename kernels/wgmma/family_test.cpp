@@ -160,11 +160,11 @@ TEST(WgmmaLayout, PhasesAndOffsetsHaveEveryTapOnce) {
       for (const std::int64_t kernel : {1, 2, 3, 7, 16}) {
         const Problem problem{1, 16, 16, kernel, stride, 0, 0, dilation, 1, false, 40};
         const ct1d::Geometry g = problem.geometry();
-        const layout::Offsets offsets = layout::offsets_of(g);
+        const ct1d::Offsets offsets = ct1d::offsets_of(g);
         std::multiset<std::int64_t> taps;
         for (std::int64_t phase = 0; phase < stride; ++phase)
           for (std::int64_t j = 0; j < offsets.count; ++j) {
-            const std::int64_t tap = layout::tap_at(g, phase, j);
+            const std::int64_t tap = ct1d::tap_at_offset(g, phase, j);
             if (tap < 0) continue;
             taps.insert(tap);
             // position m of the phase reads x[m - j * step] by it
@@ -173,7 +173,7 @@ TEST(WgmmaLayout, PhasesAndOffsetsHaveEveryTapOnce) {
         EXPECT_EQ(taps.size(), static_cast<std::size_t>(kernel)) << stride << ' ' << dilation;
         EXPECT_EQ(std::set<std::int64_t>(taps.begin(), taps.end()).size(), taps.size());
       }
-  const layout::Offsets upsampling = layout::offsets_of(Problem{1, 1, 1, 16, 8, 4, 0, 1, 1, true, 9}.geometry());
+  const ct1d::Offsets upsampling = ct1d::offsets_of(Problem{1, 1, 1, 16, 8, 4, 0, 1, 1, true, 9}.geometry());
   EXPECT_EQ(upsampling.step, 1);
   EXPECT_EQ(upsampling.count, 2);
 }

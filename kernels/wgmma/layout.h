@@ -7,7 +7,7 @@
 // stride. Where there is none the weight is 0.
 #pragma once
 
-#include "kernels/common/geometry.h"
+#include "kernels/common/offsets.h"
 #include "kernels/wgmma/staging.h"
 
 namespace ct1d::wgmma {
@@ -61,25 +61,6 @@ inline constexpr int kMostSlots = 8;   // of streamed weights
 inline constexpr int kRefillLag = 2;   // steps after whose end a slot of streamed weights is filled again
 /// Of a block: 228 KB are an SM's, of which each block takes one for itself.
 CT1D_HD constexpr int shared_budget(const Tunables& t) { return 228 / t.min_blocks * 1024 - 1024; }
-
-// ---- stride by phases
-// ---------------------------------------------------------------------------------------------------
-
-/// Offsets that the taps of all phases have between them.
-struct Offsets {
-  int64 step;
-  int64 count;
-};
-CT1D_HD constexpr Offsets offsets_of(const Geometry& g) {
-  if (g.dilation % g.stride == 0) return {g.dilation / g.stride, g.kernel_size};
-  return {1, (g.kernel_size - 1) * g.dilation / g.stride + 1};
-}
-/// The tap of phase `phase` at offset `number`; -1 where there is none.
-CT1D_HD constexpr int64 tap_at(const Geometry& g, int64 phase, int64 number) {
-  const int64 reach = phase + number * offsets_of(g).step * g.stride;
-  const int64 tap = g.dilation == 1 ? reach : reach / g.dilation;
-  return tap * g.dilation == reach && tap < g.kernel_size ? tap : -1;
-}
 
 // ---- what an instance compiles in
 // ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ struct Column {
   int64 row;   // from one channel to the next
   int64 phase;
   bool exists;
-  __device__ __forceinline__ int64 tap(int64 offset) const { return tap_at(geometry, phase, offset); }
+  __device__ __forceinline__ int64 tap(int64 offset) const { return tap_at_offset(geometry, phase, offset); }
   __device__ __forceinline__ float at(int64 ic, int64 offset) const {
     if (!exists || ic >= channels) return 0.0f;
     const int64 k = tap(offset);

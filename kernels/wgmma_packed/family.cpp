@@ -23,7 +23,7 @@ int most_terms(const BuildContext& context) {
   if (context.accuracy == Accuracy::fp16) return 384;
   if (context.accuracy == Accuracy::bf16) return 1024;
   const Geometry g = context.problem.geometry();
-  const double products = static_cast<double>(g.in_channels) * static_cast<double>(layout::offsets_of(g).count);
+  const double products = static_cast<double>(g.in_channels) * static_cast<double>(ct1d::offsets_of(g).count);
   return static_cast<int>(std::min(256.0, 0.35 * 2.7e-4 / 1.1e-8 / std::sqrt(products)));
 }
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
@@ -152,7 +152,7 @@ class WgmmaPackedFamily final : public Family {
     if (g.in_channels < layout::kStepChannels) return "wgmma_packed serves 16 input channels or more";
     if (!fits_int(g)) return "wgmma_packed counts places, rows and tiles in 32 bits";
     if (g.stride > layout::kMostOfFact) return "wgmma_packed serves strides up to 1024";
-    const layout::Offsets offsets = layout::offsets_of(g);
+    const ct1d::Offsets offsets = ct1d::offsets_of(g);
     if (offsets.count > layout::kMostOffsets || (offsets.count - 1) * offsets.step > layout::kMostHalo)
       return "wgmma_packed keeps weights of 16 channels and all taps of a phase in a slot: at most 8, that reach back "
              "16 "

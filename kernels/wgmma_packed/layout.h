@@ -8,7 +8,7 @@
 // is 0.
 #pragma once
 
-#include "kernels/common/geometry.h"
+#include "kernels/common/offsets.h"
 
 namespace ct1d::wgmma_packed {
 
@@ -48,24 +48,6 @@ inline constexpr int kChunk = 32;      // places that are stored at a time
 inline constexpr int kFlagTiles = 64;  // tiles n and n + 64 of a block share the flags of 16-bit outputs
 inline constexpr int kSharedBudget = 227 * 1024;
 inline constexpr int kLowBits = 11;  // low parts are kept times 2 to this
-
-// ---- stride by phases
-
-/// Offsets that the taps of all phases have between them.
-struct Offsets {
-  int64 step;
-  int64 count;
-};
-CT1D_HD constexpr Offsets offsets_of(const Geometry& g) {
-  if (g.dilation % g.stride == 0) return {g.dilation / g.stride, g.kernel_size};
-  return {1, (g.kernel_size - 1) * g.dilation / g.stride + 1};
-}
-/// The tap of phase `phase` at offset `number`; -1 where there is none.
-CT1D_HD constexpr int64 tap_at(const Geometry& g, int64 phase, int64 number) {
-  const int64 reach = phase + number * offsets_of(g).step * g.stride;
-  const int64 tap = reach / g.dilation;
-  return tap * g.dilation == reach && tap < g.kernel_size ? tap : -1;
-}
 
 // ---- places
 
