@@ -219,10 +219,28 @@ std::string whole_source(const std::string& file, const Cut& cut, std::set<std::
   return whole;
 }
 
+/// A family is right as it is, and caught with every seed with each of the cuts. `repair`: how its kernel calls the
+/// exact path.
+void expect_caught(const Subject& subject, const std::string& repair, const std::vector<Cut>& cuts) {
+  // Without the exact path: it does again what poison, a NaN, got into.
+  const auto unit_with = [&](const Cut& cut) {
+    std::set<std::string> seen;
+    return subject.unit_with(with(whole_source(subject.file, cut, seen), repair, ";"));
+  };
+  for (std::uint64_t seed = 1; seed <= 2; ++seed)
+    EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
+  for (const Cut& cut : cuts) {
+    const CompileUnit unit = unit_with(cut);
+    for (std::uint64_t seed = 1; seed <= 2; ++seed)
+      EXPECT_NE(ending_of(subject, unit, seed), right) << cut.file << ": " << cut.what << ", seed " << seed;
+  }
+}
+constexpr const char* kSharedRepair = "repair<I>(a, tiles, shared, warp);";
+
 /// What keeps asynchronous copies, products and their readers apart in `wgmma`, each taken out. (Not the kernel's one
 /// __syncthreads() and the wait for weights: no thread runs ahead far enough, and no load stays out long enough.)
 TEST(HostFamilyFaultsOfWgmma, EveryMissingFenceWaitAndArrivalIsCaught) {
-  const Cut cuts[] = {
+  const std::vector<Cut> cuts = {
       {"kernel.cuh", "barrier_init_fence();", ""},
       {"kernel.cuh", "        matrix_wait<0>();\n        promote<0>(s0", "        promote<0>(s0"},
       {"kernel.cuh", "        matrix_wait<0>();\n        promote<0>(s1", "        promote<0>(s1"},
@@ -234,36 +252,7 @@ TEST(HostFamilyFaultsOfWgmma, EveryMissingFenceWaitAndArrivalIsCaught) {
       {"fragments.cuh", "barrier_arrive(empty);", ";"},
       {"feed.cuh", "barrier_wait(empty_barrier(shared + I::kShared.weight_barriers, s.slot), (s.round - 1) & 1);", ""},
       {"feed.cuh", "barrier_arrive_after_copies(full);", "barrier_arrive(full);"}};
-  const Subject subject("wgmma");
-  // Without the exact path: it does again what poison, a NaN, got into.
-  const auto unit_with = [&](const Cut& cut) {
-    std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ";"));
-  };
-  for (std::uint64_t seed = 1; seed <= 2; ++seed)
-    EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
-  for (const Cut& cut : cuts) {
-    const CompileUnit unit = unit_with(cut);
-    for (std::uint64_t seed = 1; seed <= 2; ++seed)
-      EXPECT_NE(ending_of(subject, unit, seed), right) << cut.file << ": " << cut.what << ", seed " << seed;
-  }
-}
-
-/// `wgmma_shared` in a class: right as it is, and caught with every seed with each of the cuts.
-void expect_wgmma_shared_caught(Accuracy accuracy, const std::vector<Cut>& cuts) {
-  const Subject subject("wgmma_shared", accuracy);
-  // Without the exact path: it does again what poison, a NaN, got into.
-  const auto unit_with = [&](const Cut& cut) {
-    std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, tiles, shared, warp);", ";"));
-  };
-  for (std::uint64_t seed = 1; seed <= 2; ++seed)
-    EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
-  for (const Cut& cut : cuts) {
-    const CompileUnit unit = unit_with(cut);
-    for (std::uint64_t seed = 1; seed <= 2; ++seed)
-      EXPECT_NE(ending_of(subject, unit, seed), right) << cut.file << ": " << cut.what << ", seed " << seed;
-  }
+  expect_caught(Subject("wgmma"), "repair<I>(a, shared, consumer);", cuts);
 }
 
 /// The same of `wgmma_shared`. (Not the producers' __syncwarp() either: no lane is left behind for so long.)
@@ -284,7 +273,7 @@ TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
       {"produce.cuh", "barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);",
        ";"},
       {"produce.cuh", "if (one_lane()) barrier_arrive(full", "if (false) barrier_arrive(full"}};
-  expect_wgmma_shared_caught(Accuracy::fp32, cuts);
+  expect_caught(Subject("wgmma_shared"), kSharedRepair, cuts);
 }
 
 /// What only operands of 16 bits go through.
@@ -300,16 +289,17 @@ TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalOf16BitsIsCau
                     one_left = "        matrix_wait<1>();\n" + other, empty = ";\n" + save,
                     silent = halo + "    async_proxy_fence();\n    __syncwarp();\n    if (false) barrier_arrive(full",
                     unfenced = halo + "    __syncwarp();\n    if (one_lane()) barrier_arrive(full";
-  expect_wgmma_shared_caught(Accuracy::fp16, {{"produce.cuh", fenced.c_str(), unfenced.c_str()},
-                                              {"produce.cuh", fenced.c_str(), silent.c_str()},
-                                              {"produce.cuh", waited.c_str(), empty.c_str()},
-                                              {"consume.cuh", done.c_str(), last.c_str()},
-                                              {"consume.cuh", one_left.c_str(), other.c_str()}});
+  expect_caught(Subject("wgmma_shared", Accuracy::fp16), kSharedRepair,
+                {{"produce.cuh", fenced.c_str(), unfenced.c_str()},
+                 {"produce.cuh", fenced.c_str(), silent.c_str()},
+                 {"produce.cuh", waited.c_str(), empty.c_str()},
+                 {"consume.cuh", done.c_str(), last.c_str()},
+                 {"consume.cuh", one_left.c_str(), other.c_str()}});
 }
 
 /// The same of `wgmma_packed`.
 TEST(HostFamilyFaultsOfWgmmaPacked, EveryMissingFenceWaitAndArrivalIsCaught) {
-  const Cut cuts[] = {
+  const std::vector<Cut> cuts = {
       {"kernel.cuh", "barrier_init_fence();", ""},
       {"kernel.cuh",
        "barrier_wait(empty_barrier(shared + I::kShared.barriers, static_cast<int>(slot)), (it / I::kStages - 1) & 1);",
@@ -325,19 +315,7 @@ TEST(HostFamilyFaultsOfWgmmaPacked, EveryMissingFenceWaitAndArrivalIsCaught) {
       {"store.cuh", "    consumer_barrier<I>(consumer);  // all have left what is written now\n", ""},
       {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_chunk", "    store_chunk"},
       {"pack_x.cuh", "  __syncthreads();\n  const int group", "  const int group"}};
-  const Subject subject("wgmma_packed");
-  // Without the exact path: it does again what poison, a NaN, got into.
-  const auto unit_with = [&](const Cut& cut) {
-    std::set<std::string> seen;
-    return subject.unit_with(with(whole_source(subject.file, cut, seen), "repair<I>(a, shared, consumer);", ";"));
-  };
-  for (std::uint64_t seed = 1; seed <= 2; ++seed)
-    EXPECT_EQ(ending_of(subject, unit_with({"kernel.cuh", "", ""}), seed), right);
-  for (const Cut& cut : cuts) {
-    const CompileUnit unit = unit_with(cut);
-    for (std::uint64_t seed = 1; seed <= 2; ++seed)
-      EXPECT_NE(ending_of(subject, unit, seed), right) << cut.file << ": " << cut.what << ", seed " << seed;
-  }
+  expect_caught(Subject("wgmma_packed"), "repair<I>(a, shared, consumer);", cuts);
 }
 
 /// Output of a run under the sanitizer of the family with `what` in its kernel replaced; it must end in a report.
