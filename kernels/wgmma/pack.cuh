@@ -2,30 +2,15 @@
 #pragma once
 
 #include "kernels/common/fp16_parts.cuh"
+#include "kernels/common/offset_column.cuh"
 #include "kernels/common/placed.cuh"
 #include "kernels/wgmma/instance.cuh"
 
 namespace ct1d::wgmma {
 
-/// One column of w by offsets; 0 where there is no channel, column or tap.
-template <class Element>
-struct Column {
-  const Element* w;
-  Geometry geometry;
-  int64 channels;
-  int64 taps;  // offsets
-  int64 row;   // from one channel to the next
-  int64 phase;
-  bool exists;
-  __device__ __forceinline__ int64 tap(int64 offset) const { return tap_at_offset(geometry, phase, offset); }
-  __device__ __forceinline__ float at(int64 ic, int64 offset) const {
-    if (!exists || ic >= channels) return 0.0f;
-    const int64 k = tap(offset);
-    return k >= 0 ? to_float(w[ic * row + k]) : 0.0f;
-  }
-};
 template <class I>
-__device__ __forceinline__ Column<typename I::Element> column_at(const PrepareArguments& a, int panel, int column) {
+__device__ __forceinline__ OffsetColumn<typename I::Element> column_at(const PrepareArguments& a, int panel,
+                                                                       int column) {
   const Geometry& g = a.geometry;
   const Panel p =
       panel_of(panel, I::kWidth, static_cast<int>(extent_of(I::tunables(), g).group_panels),
@@ -45,7 +30,7 @@ __device__ __forceinline__ void pack_column(const PrepareArguments& a) {
   const Extent extent = extent_of(I::tunables(), g);
   const int panel = static_cast<int>(blockIdx.x) / I::kColumns;
   const int place = static_cast<int>(blockIdx.x) % I::kColumns;
-  const Column<typename I::Element> column = column_at<I>(a, panel, place);
+  const OffsetColumn<typename I::Element> column = column_at<I>(a, panel, place);
   const int64 padded = extent.slice_channels * I::kSplit;
   WeightRange range{0, 0};
   Scale scale{1.0f, 1.0f};

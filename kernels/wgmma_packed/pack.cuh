@@ -1,29 +1,14 @@
 // wgmma_packed: weights as the products read them. Once per weights, a block a row of a panel.
 #pragma once
 
+#include "kernels/common/offset_column.cuh"
 #include "kernels/wgmma_packed/instance.cuh"
 
 namespace ct1d::wgmma_packed {
 
-/// A row's weights by offsets; 0 where there is no channel, row or tap.
-template <class Element>
-struct Column {
-  const Element* w;
-  Geometry geometry;
-  int64 channels;
-  int64 taps;  // offsets
-  int64 row;   // from one channel to the next
-  int64 phase;
-  bool exists;
-  __device__ __forceinline__ int64 tap(int64 offset) const { return tap_at_offset(geometry, phase, offset); }
-  __device__ __forceinline__ float at(int64 ic, int64 offset) const {
-    if (!exists || ic >= channels) return 0.0f;
-    const int64 k = tap(offset);
-    return k >= 0 ? to_float(w[ic * row + k]) : 0.0f;
-  }
-};
 template <class I>
-__device__ __forceinline__ Column<typename I::Element> column_at(const PrepareArguments& a, int64 panel, int row) {
+__device__ __forceinline__ OffsetColumn<typename I::Element> column_at(const PrepareArguments& a, int64 panel,
+                                                                       int row) {
   const Geometry& g = a.geometry;
   const int64 flat = panel * I::width(g) + row;
   const int64 channel = flat / g.stride;
