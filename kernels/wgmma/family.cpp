@@ -5,6 +5,7 @@
 
 #include "kernels/common/phases.h"
 #include "kernels/wgmma/estimate.h"
+#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -25,16 +26,8 @@ int most_unpromoted(Accuracy accuracy) {
 }
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 
-constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
-
 constexpr int kTiles[] = {128, 120, 112, 104, 96, 88, 80, 72, 64, 56, 48, 40, 32, 24, 16, 8};
 constexpr int kStages[] = {7, 5, 4, 3, 2};  // as the default tries them
-
-/// The most blocks of the list that the device's SMs hold, one each.
-int blocks_for(const DeviceFacts& device) {
-  const int sms = device.sm_count > 0 ? device.sm_count : kBlocks[0];
-  return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
-}
 
 /// Registers that a thread needs: sums, products in flight, both parts of A, and addresses, or what stores and the
 /// exact path take whatever the tile; fitted to instances that ptxas reports without spills.
@@ -236,8 +229,6 @@ class WgmmaFamily final : public Family {
   }
 
   std::vector<Tunable> tunables() const override {
-    std::vector<Value> blocks;
-    for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
     return {{"OC_TILE",
              {8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128},
              "columns of a block: output channels times phases"},
@@ -250,7 +241,7 @@ class WgmmaFamily final : public Family {
             {"wide_stores", {1, 0}, "1: shuffled to pieces of 16 bytes where rows of y are off by 8; 0: pieces of 8"},
             {"resident", {1, 0}, "1: a block's weights stay in shared memory; 0: they stream through a ring"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-            {"blocks", std::move(blocks), "SMs that have persistent blocks"},
+            {"blocks", block_values(), "SMs that have persistent blocks"},
             {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"},
             {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"},
             {"ahead", {0, 1}, "1: x of the next step is converted while products run"}};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/wgmma_packed/layout.h"
+#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -29,14 +30,6 @@ int most_terms(const BuildContext& context) {
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 layout::Facts facts_of(const Tunables& t, const BuildContext& context) {
   return layout::facts_of(t, context.problem.geometry(), most_terms(context));
-}
-
-constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
-
-/// The most blocks of the list that the device's SMs hold, one each.
-int blocks_for(const DeviceFacts& device) {
-  const int sms = device.sm_count > 0 ? device.sm_count : kBlocks[0];
-  return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
 }
 
 /// The kernels count places, rows, tiles and stages in 32 bits.
@@ -161,8 +154,6 @@ class WgmmaPackedFamily final : public Family {
   }
 
   std::vector<Tunable> tunables() const override {
-    std::vector<Value> blocks;
-    for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
     return {{"T", {192, 128, 96, 64}, "places of a warpgroup's tile, columns of its products"},
             {"rows", {128, 64}, "of a block: output channels times phases; 64: each warpgroup has places of its own"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part"},
@@ -170,7 +161,7 @@ class WgmmaPackedFamily final : public Family {
              {2, 3, 4, 5, 6, 8, 10, 12},
              "of the ring, 16 channels of packed x and weights each; 2: stride and offsets known at run time"},
             {"band", {1, 2, 4, 8, 16, 32}, "tiles of places whose panels of rows are walked together"},
-            {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+            {"blocks", block_values(), "persistent blocks, one an SM"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/wgmma_shared/layout.h"
+#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -12,14 +13,6 @@ using ct1d::Geometry;
 using ct1d::int64;
 using ct1d::wgmma_shared::Tunables;
 namespace layout = ct1d::wgmma_shared;
-
-constexpr int kBlocks[] = {132, 114, 78, 60, 46, 32, 26, 16, 8, 1};  // SMs of Hopper's GPUs and of their MIG slices
-
-/// The most blocks of the list that the device's SMs hold, one each.
-int blocks_for(const DeviceFacts& device) {
-  const int sms = device.sm_count > 0 ? device.sm_count : kBlocks[0];
-  return *std::find_if(std::begin(kBlocks), std::end(kBlocks), [sms](int blocks) { return blocks <= sms; });
-}
 
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 
@@ -202,8 +195,6 @@ class WgmmaSharedFamily final : public Family {
   }
 
   std::vector<Tunable> tunables() const override {
-    std::vector<Value> blocks;
-    for (const int count : kBlocks) blocks.emplace_back(std::int64_t{count});
     return {{"T", {128, 96, 64, 192}, "outputs along t of a tile"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part, or 16 bits as they are"},
             {"stages", {4, 8, 16}, "of the ring of converted x, 16 channels each"},
@@ -213,7 +204,7 @@ class WgmmaSharedFamily final : public Family {
              "of a thread that multiplies; the rest converts"},
             {"shadow", {1, 2, 4}, "groups of products that run while a finished tile is stored; of 16 bits: stages"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-            {"blocks", std::move(blocks), "persistent blocks, one an SM"}};
+            {"blocks", block_values(), "persistent blocks, one an SM"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
