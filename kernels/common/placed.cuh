@@ -1,12 +1,10 @@
-// Single instructions that stay where they stand in the program, predicated stores, pairs of halves, and their host
-// form.
+// Single instructions that stay where they stand in the program, pairs of halves, and their host form.
 //
 // Where every register counts, the compiler must not hoist loads, merge arithmetic over branches or keep a second copy
 // of an array: asm volatile keeps the order that was written.
 #pragma once
 
-#include "kernels/common/element.cuh"
-#include "kernels/common/shared_memory.cuh"
+#include "kernels/common/stores.cuh"
 
 namespace ct1d {
 
@@ -17,21 +15,6 @@ inline uint32 load_constant(const uint32* p) { return *p; }
 inline uint32 load_constant(const unsigned short* p) { return *p; }
 inline uint32 load_pair(const unsigned short* p, int count) {
   return (count > 0 ? p[0] : 0u) | (count > 1 ? static_cast<uint32>(p[1]) << 16 : 0u);
-}
-template <int Bytes>
-inline bool may_store(const void* p, bool valid, ct1d_host::Site site) {
-  if (valid && reinterpret_cast<uint64>(p) % Bytes != 0)
-    ct1d_host::fail("a store to an address that is not a multiple of its size", site);
-  return valid;
-}
-inline void store_one(float* p, float a, bool valid, CT1D_HOST_SITE) {
-  if (may_store<4>(p, valid, {file, line})) *p = a;
-}
-inline void store_pair(float* p, float a, float b, bool valid, CT1D_HOST_SITE) {
-  if (may_store<8>(p, valid, {file, line})) p[0] = a, p[1] = b;
-}
-inline void store_quad(float* p, float a, float b, float c, float d, bool valid, CT1D_HOST_SITE) {
-  if (may_store<16>(p, valid, {file, line})) p[0] = a, p[1] = b, p[2] = c, p[3] = d;
 }
 inline float scaled_here(float v, float factor, float shift) { return fmaf(v, factor, shift); }
 inline void clear_here(float& v) { v = 0.0f; }
@@ -56,9 +39,6 @@ inline uint32 bytes_of_two(uint32 low, uint32 high, uint32 selector) {
   uint32 result = 0;
   for (int i = 0; i < 4; ++i) result |= static_cast<uint32>(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
   return result;
-}
-inline void store_two_bytes(void* p, uint32 bits, bool valid, CT1D_HOST_SITE) {
-  if (may_store<2>(p, valid, {file, line})) *static_cast<unsigned short*>(p) = static_cast<unsigned short>(bits);
 }
 inline uint32 magnitudes_by_half(uint32 a, uint32 b, bool larger) {
   uint32 r = 0;
@@ -103,21 +83,6 @@ __device__ __forceinline__ uint32 load_pair(const unsigned short* p, int count) 
       : "+r"(v)
       : "l"(p), "r"(count));
   return v;
-}
-/// Stores do nothing unless `valid`; no branch. Addresses are multiples of the bytes stored.
-__device__ __forceinline__ void store_one(float* p, float a, bool valid) {
-  asm volatile("{ .reg .pred q; setp.ne.b32 q, %2, 0; @q st.global.f32 [%0], %1; }" ::"l"(p), "f"(a), "r"(valid ? 1 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void store_pair(float* p, float a, float b, bool valid) {
-  asm volatile("{ .reg .pred q; setp.ne.b32 q, %3, 0; @q st.global.v2.f32 [%0], {%1, %2}; }" ::"l"(p), "f"(a), "f"(b),
-               "r"(valid ? 1 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void store_quad(float* p, float a, float b, float c, float d, bool valid) {
-  asm volatile("{ .reg .pred q; setp.ne.b32 q, %5, 0; @q st.global.v4.f32 [%0], {%1, %2, %3, %4}; }" ::"l"(p), "f"(a),
-               "f"(b), "f"(c), "f"(d), "r"(valid ? 1 : 0)
-               : "memory");
 }
 /// v * factor + shift.
 __device__ __forceinline__ float scaled_here(float v, float factor, float shift) {
@@ -175,13 +140,6 @@ __device__ __forceinline__ uint32 bfloat_pair(float low, float high) {
 __device__ __forceinline__ uint32 bytes_of_two(uint32 low, uint32 high, uint32 selector) {
   return __byte_perm(low, high, selector);
 }
-/// The low half of `bits`.
-__device__ __forceinline__ void store_two_bytes(void* p, uint32 bits, bool valid) {
-  asm volatile(
-      "{ .reg .pred q; .reg .b16 l, h; setp.ne.b32 q, %2, 0; mov.b32 {l, h}, %1; @q st.global.b16 [%0], l; }" ::"l"(p),
-      "r"(bits), "r"(valid ? 1 : 0)
-      : "memory");
-}
 /// Of two pairs of halves or bfloats the larger magnitudes, NaN above all; and the lesser ones, b being none that is
 /// NaN.
 __device__ __forceinline__ uint32 larger_halves(uint32 a, uint32 b) {
@@ -218,12 +176,17 @@ template <class Element>
 __device__ __forceinline__ float load_element(const Element* p) {
   return to_float(*p);
 }
-__device__ __forceinline__ void store_element(float* p, float value, bool valid) { store_one(p, value, valid); }
-__device__ __forceinline__ void store_element(Half* p, float value, bool valid) {
-  store_two_bytes(p, half_pair(value, value), valid);
+template <bool kStreaming = false>
+__device__ __forceinline__ void store_element(float* p, float value, bool valid) {
+  store_one<kStreaming>(p, value, valid);
 }
+template <bool kStreaming = false>
+__device__ __forceinline__ void store_element(Half* p, float value, bool valid) {
+  store_two_bytes<kStreaming>(p, half_pair(value, value), valid);
+}
+template <bool kStreaming = false>
 __device__ __forceinline__ void store_element(Bfloat16* p, float value, bool valid) {
-  store_two_bytes(p, bfloat_pair(value, value), valid);
+  store_two_bytes<kStreaming>(p, bfloat_pair(value, value), valid);
 }
 
 }  // namespace ct1d

@@ -117,6 +117,8 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     [](const T& t) {
                       return t.ahead == 0 || (t.ahead == 1 && t.products == 1 && t.halves == 1 && t.min_blocks == 1);
                     }),
+      constraint<T>({"streaming"}, "streaming must be 0 or 1",
+                    [](const T& t) { return t.streaming == 0 || t.streaming == 1; }),
       constraint<T>({"split"}, "split must be 1 to 8", [](const T& t) { return t.split >= 1 && t.split <= 8; }),
       constraint<T>({"OC_TILE", "blocks", "split"}, "tiles are split where there are less of them than blocks",
                     [g, bytes](const T& t) {
@@ -244,7 +246,8 @@ class WgmmaFamily final : public Family {
             {"blocks", block_values(), "SMs that have persistent blocks"},
             {"split", {1, 2, 4, 8}, "blocks that share a tile's channels; a second kernel adds their sums up"},
             {"min_blocks", {1, 2, 3}, "blocks an SM that the compiler leaves registers for"},
-            {"ahead", {0, 1}, "1: x of the next step is converted while products run"}};
+            {"ahead", {0, 1}, "1: x of the next step is converted while products run"},
+            {"streaming", {0, 1}, "1: stores of y are marked as read by nobody soon"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }

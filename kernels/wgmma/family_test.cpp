@@ -310,6 +310,8 @@ TEST(WgmmaFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("only class fp32")));
   EXPECT_THAT(reasons(kSeed, Accuracy::fp16, [](T& t) { t.promote = 0; }), ElementsAre());  // 384 terms
   EXPECT_THAT(reasons(kSeed, Accuracy::bf16, [](T& t) { t.products = 3; }), Contains(HasSubstr("one part")));
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.streaming = 1; }), ElementsAre());
+  EXPECT_THAT(reasons(kSeed, Accuracy::tf32, [](T& t) { t.streaming = 2; }), ElementsAre("streaming must be 0 or 1"));
   Problem longer = kSeed;
   longer.kernel_size = 4;
   EXPECT_THAT(reasons(longer, Accuracy::fp16, [](T& t) { t.promote = 0; }), Contains(HasSubstr("at most 384")));
@@ -332,8 +334,8 @@ TEST(WgmmaFamily, OneInstanceServesEveryProblem) {
     kernels.insert(wgmma().build(context, wgmma().general_configuration(context)).unit.kernels);
   }
   EXPECT_THAT(kernels, ElementsAre(ElementsAre(
-                           "ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 1, 8, 0, float>",
-                           "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 1, 8, 0, float>")));
+                           "ct1d::wgmma::kernel<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 0, 1, 8, 0, float>",
+                           "ct1d::wgmma::pack<32, 3, 1, 1, 1, 4, 0, 0, 0, 0, 132, 1, 1, 0, 0, 1, 8, 0, float>")));
 }
 
 TEST(WgmmaFamily, NarrowTilesShareAnSm) {

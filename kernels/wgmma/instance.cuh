@@ -21,15 +21,15 @@ struct OperandOf<float> {
 };
 
 template <int OC_TILE_, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
-          int STRIDE, class Element_>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int STREAMING, int TAP_STEP,
+          int SLOTS, int STRIDE, class Element_>
 struct Instance {
   CT1D_HD static constexpr Tunables tunables() {
-    return {OC_TILE_,    PRODUCTS, PROMOTE, TAPS,   HALVES, STAGES,     TURNS,
-            WIDE_STORES, RESIDENT, STRIP,   BLOCKS, SPLIT,  MIN_BLOCKS, AHEAD};
+    return {OC_TILE_, PRODUCTS, PROMOTE, TAPS,  HALVES,     STAGES, TURNS,    WIDE_STORES,
+            RESIDENT, STRIP,    BLOCKS,  SPLIT, MIN_BLOCKS, AHEAD,  STREAMING};
   }
-  static constexpr Tunables kTunables = {OC_TILE_,    PRODUCTS, PROMOTE, TAPS,   HALVES, STAGES,     TURNS,
-                                         WIDE_STORES, RESIDENT, STRIP,   BLOCKS, SPLIT,  MIN_BLOCKS, AHEAD};
+  static constexpr Tunables kTunables = {OC_TILE_, PRODUCTS, PROMOTE, TAPS,  HALVES,     STAGES, TURNS,    WIDE_STORES,
+                                         RESIDENT, STRIP,    BLOCKS,  SPLIT, MIN_BLOCKS, AHEAD,  STREAMING};
   static constexpr Shared kShared = shared_of(kTunables, TAP_STEP, SLOTS, STRIDE, sizeof(Element_));
   using Element = Element_;
   static constexpr int kBytes = sizeof(Element);
@@ -51,6 +51,7 @@ struct Instance {
   static constexpr int kSlots = SLOTS;
   static constexpr int kSplit = SPLIT;
   static constexpr bool kAhead = AHEAD != 0;
+  static constexpr bool kStreaming = STREAMING != 0;
   static constexpr int kStride = STRIDE;  // 0: known at run time
   static constexpr bool kStaged = is_staged(OC_TILE_, STRIDE);
   static constexpr int kWidth = width_of(OC_TILE_, STRIDE);  // columns of a panel in use
@@ -73,6 +74,7 @@ struct Instance {
   static_assert(!kAhead || (!kSplits && HALVES == 1), "one product of all columns can have its x converted ahead");
   static_assert(HALVES == 1 || kTiles % 2 == 0, "two halves must be alike");
   static_assert(STAGES >= 2, "stages must be 2 or more");
+  static_assert(STREAMING == 0 || STREAMING == 1, "streaming must be 0 or 1");
   static_assert(kResident || SLOTS > kRefillLag, "streamed weights need more slots than the lag of their refill");
   static_assert(kShared.bytes <= shared_budget(kTunables),
                 "the weights and stages must fit the shared memory of a block");

@@ -263,11 +263,11 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
 
 /// a.weights: what `pack` wrote.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
-          int STRIDE, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int STREAMING, int TAP_STEP,
+          int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kThreads, MIN_BLOCKS) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>;
+                     SPLIT, MIN_BLOCKS, AHEAD, STREAMING, TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -305,11 +305,11 @@ __global__ void __launch_bounds__(kThreads, MIN_BLOCKS) kernel(const CT1D_GRID_C
 
 /// Of a split: what the other kernel's blocks left, added up.
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
-          int STRIDE, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int STREAMING, int TAP_STEP,
+          int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kPositions) finish(const CT1D_GRID_CONSTANT RunArguments a) {
   using I = Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                     SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>;
+                     SPLIT, MIN_BLOCKS, AHEAD, STREAMING, TAP_STEP, SLOTS, STRIDE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory) - I::kShared.schedule;  // what lies before is not there
   take_schedule<I>(a, shared);
@@ -317,11 +317,11 @@ __global__ void __launch_bounds__(kPositions) finish(const CT1D_GRID_CONSTANT Ru
 }
 
 template <int OC_TILE, int PRODUCTS, int PROMOTE, int TAPS, int HALVES, int STAGES, int TURNS, int WIDE_STORES,
-          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int TAP_STEP, int SLOTS,
-          int STRIDE, class Element>
+          int RESIDENT, int STRIP, int BLOCKS, int SPLIT, int MIN_BLOCKS, int AHEAD, int STREAMING, int TAP_STEP,
+          int SLOTS, int STRIDE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
   pack_column<Instance<OC_TILE, PRODUCTS, PROMOTE, TAPS, HALVES, STAGES, TURNS, WIDE_STORES, RESIDENT, STRIP, BLOCKS,
-                       SPLIT, MIN_BLOCKS, AHEAD, TAP_STEP, SLOTS, STRIDE, Element>>(a);
+                       SPLIT, MIN_BLOCKS, AHEAD, STREAMING, TAP_STEP, SLOTS, STRIDE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma

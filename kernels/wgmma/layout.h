@@ -27,6 +27,7 @@ struct Tunables {
   int split = 1;        // blocks that share the steps of a tile; a second kernel adds their sums up
   int min_blocks = 1;   // blocks an SM that the compiler leaves registers for
   int ahead = 0;        // 1: x of the next step is converted while products run
+  int streaming = 0;    // 1: stores of y are marked as read by nobody soon
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -44,6 +45,7 @@ struct Tunables {
     v("split", &Tunables::split);
     v("min_blocks", &Tunables::min_blocks);
     v("ahead", &Tunables::ahead);
+    v("streaming", &Tunables::streaming);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }

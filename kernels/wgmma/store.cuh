@@ -53,20 +53,22 @@ __device__ __forceinline__ void store_rows(const float (&s0)[I::kSums], const fl
 #pragma unroll
       for (int k = 0; k < 4; ++k) v[k] = scaled_here(I::kPromotes ? v[k] : v[k] * inverse, factor[i], shift[i]);
       if constexpr (L == kAligned) {
-        store_quad(to.y, v[0], v[1], v[2], v[3], valid);
+        store_quad<I::kStreaming>(to.y, v[0], v[1], v[2], v[3], valid);
       } else if constexpr (L == kOffBy8 && !I::kWideStores) {
-        store_pair(to.y, v[0], v[1], valid);
-        store_pair(to.y + 2, v[2], v[3], valid);
+        store_pair<I::kStreaming>(to.y, v[0], v[1], valid);
+        store_pair<I::kStreaming>(to.y + 2, v[2], v[3], valid);
       } else if constexpr (L == kOffBy8) {
         // lane + 4 has the next four positions
         const float next_0 = __shfl_down_sync(0xFFFFFFFFu, v[0], 4);
         const float next_1 = __shfl_down_sync(0xFFFFFFFFu, v[1], 4);
         const bool first = lane < 4;
-        store_quad(to.y + 2, v[2], v[3], next_0, next_1, valid && lane < 28);
-        store_pair(first ? to.y : to.y + 2, first ? v[0] : v[2], first ? v[1] : v[3], valid && (first || lane >= 28));
+        store_quad<I::kStreaming>(to.y + 2, v[2], v[3], next_0, next_1, valid && lane < 28);
+        store_pair<I::kStreaming>(first ? to.y : to.y + 2, first ? v[0] : v[2], first ? v[1] : v[3],
+                                  valid && (first || lane >= 28));
       } else {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) store_one(to.y + k, v[k], valid && to.t + k >= 0 && to.t + k < to.length);
+        for (int k = 0; k < 4; ++k)
+          store_one<I::kStreaming>(to.y + k, v[k], valid && to.t + k >= 0 && to.t + k < to.length);
       }
       to.y += row_step;
     }

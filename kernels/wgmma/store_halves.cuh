@@ -6,7 +6,7 @@
 namespace ct1d::wgmma {
 
 /// As store_shifted: eight elements of each lane, four words.
-template <int Stride>
+template <int Stride, bool kStreaming>
 __device__ __forceinline__ void store_shifted_words(unsigned short* y, const uint32 (&v)[4], bool valid) {
   const int lane = lane_of_warp();
   const int skip = (8 - static_cast<int>(reinterpret_cast<uint64>(y) / 2 % 8)) % 8;
@@ -25,21 +25,21 @@ __device__ __forceinline__ void store_shifted_words(unsigned short* y, const uin
   const bool first = is_first<Stride>(lane);
   const bool last = is_last<Stride>(lane);
   float* const piece = reinterpret_cast<float*>(y + skip);
-  store_quad(piece, float_of_bits(w[0]), float_of_bits(w[1]), float_of_bits(w[2]), float_of_bits(w[3]),
-             valid && (!last || skip == 0));
+  store_quad<kStreaming>(piece, float_of_bits(w[0]), float_of_bits(w[1]), float_of_bits(w[2]), float_of_bits(w[3]),
+                         valid && (!last || skip == 0));
   // the ends of what the warp has
   const int single = first ? 0 : skip;
   const int singles = first ? skip : last && skip != 0 ? 8 - skip : 0;
   if (__all_sync(0xFFFFFFFFu, skip % 2 == 0)) {
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
-      store_one(reinterpret_cast<float*>(y + single + 2 * i), float_of_bits(first ? v[i] : w[i]),
-                valid && 2 * i < singles);
+      store_one<kStreaming>(reinterpret_cast<float*>(y + single + 2 * i), float_of_bits(first ? v[i] : w[i]),
+                            valid && 2 * i < singles);
     }
   } else {
 #pragma unroll
     for (int i = 0; i < 7; ++i) {
-      store_two_bytes(y + single + i, (first ? v[i / 2] : w[i / 2]) >> i % 2 * 16, valid && i < singles);
+      store_two_bytes<kStreaming>(y + single + i, (first ? v[i / 2] : w[i / 2]) >> i % 2 * 16, valid && i < singles);
     }
   }
 }
@@ -106,20 +106,20 @@ __device__ __forceinline__ float store_halves(const float (&s0)[I::kSums], const
     if (!__all_sync(0xFFFFFFFFu, inside)) {
 #pragma unroll
       for (int k = 0; k < 8; ++k) {
-        store_two_bytes(to + k, out[k / 2] >> k % 2 * 16, valid && t + k >= 0 && t + k < length);
+        store_two_bytes<I::kStreaming>(to + k, out[k / 2] >> k % 2 * 16, valid && t + k >= 0 && t + k < length);
       }
     } else if (__all_sync(0xFFFFFFFFu, off == 0)) {
-      store_quad(reinterpret_cast<float*>(to), float_of_bits(out[0]), float_of_bits(out[1]), float_of_bits(out[2]),
-                 float_of_bits(out[3]), valid);
+      store_quad<I::kStreaming>(reinterpret_cast<float*>(to), float_of_bits(out[0]), float_of_bits(out[1]),
+                                float_of_bits(out[2]), float_of_bits(out[3]), valid);
     } else if constexpr (S <= 8) {
-      store_shifted_words<S>(to, out, valid);
+      store_shifted_words<S, I::kStreaming>(to, out, valid);
     } else {
       const bool even = off % 2 == 0;
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        store_one(reinterpret_cast<float*>(to + 2 * k), float_of_bits(out[k]), valid && even);
-        store_two_bytes(to + 2 * k, out[k], valid && !even);
-        store_two_bytes(to + 2 * k + 1, out[k] >> 16, valid && !even);
+        store_one<I::kStreaming>(reinterpret_cast<float*>(to + 2 * k), float_of_bits(out[k]), valid && even);
+        store_two_bytes<I::kStreaming>(to + 2 * k, out[k], valid && !even);
+        store_two_bytes<I::kStreaming>(to + 2 * k + 1, out[k] >> 16, valid && !even);
       }
     }
   }

@@ -97,7 +97,7 @@ __device__ __forceinline__ bool is_last(int lane) {
 
 /// Eight floats of each lane to `y`, all of whose places exist if `valid`, in pieces of 16 bytes that begin where they
 /// may: a lane stores from its first such place on, with what it lacks at the end from the next lane.
-template <int Stride>
+template <int Stride, bool kStreaming>
 __device__ __forceinline__ void store_shifted(float* y, const float (&v)[8], bool valid) {
   const int lane = lane_of_warp();
   const int skip = (4 - static_cast<int>(reinterpret_cast<uint64>(y) / 4 % 4)) % 4;
@@ -112,13 +112,13 @@ __device__ __forceinline__ void store_shifted(float* y, const float (&v)[8], boo
   for (int i = 0; i < 8; ++i) w[i] = (skip & 1) != 0 ? w[i + 1] : w[i];
   const bool first = is_first<Stride>(lane);
   const bool last = is_last<Stride>(lane);
-  store_quad(y + skip, w[0], w[1], w[2], w[3], valid);
-  store_quad(y + skip + 4, w[4], w[5], w[6], w[7], valid && (!last || skip == 0));
+  store_quad<kStreaming>(y + skip, w[0], w[1], w[2], w[3], valid);
+  store_quad<kStreaming>(y + skip + 4, w[4], w[5], w[6], w[7], valid && (!last || skip == 0));
   // the ends of what the warp has: before the first lane's first piece, instead of the last lane's last
   const int single = first ? 0 : skip + 4;
   const int singles = first ? skip : last && skip != 0 ? 4 - skip : 0;
 #pragma unroll
-  for (int i = 0; i < 3; ++i) store_one(y + single + i, first ? v[i] : w[4 + i], valid && i < singles);
+  for (int i = 0; i < 3; ++i) store_one<kStreaming>(y + single + i, first ? v[i] : w[4 + i], valid && i < singles);
 }
 
 /// Columns 8 j to 8 j + 7, j in [First, First + Count), stride 2, 4 or a multiple of 8.
@@ -169,19 +169,19 @@ __device__ __forceinline__ void store_pieces(const float (&s0)[I::kSums], const 
       const int off = static_cast<int>(reinterpret_cast<uint64>(to) / 4 % 4);
       if (!__all_sync(0xFFFFFFFFu, inside)) {
 #pragma unroll
-        for (int k = 0; k < 8; ++k) store_one(to + k, out[k], valid && t + k >= 0 && t + k < length);
+        for (int k = 0; k < 8; ++k) store_one<I::kStreaming>(to + k, out[k], valid && t + k >= 0 && t + k < length);
       } else if (__all_sync(0xFFFFFFFFu, off == 0)) {
-        store_quad(to, out[0], out[1], out[2], out[3], valid);
-        store_quad(to + 4, out[4], out[5], out[6], out[7], valid);
+        store_quad<I::kStreaming>(to, out[0], out[1], out[2], out[3], valid);
+        store_quad<I::kStreaming>(to + 4, out[4], out[5], out[6], out[7], valid);
       } else if constexpr (S <= 8) {
-        store_shifted<S>(to, out, valid);
+        store_shifted<S, I::kStreaming>(to, out, valid);
       } else {
         const bool even = off % 2 == 0;
 #pragma unroll
         for (int k = 0; k < 8; k += 2) {
-          store_pair(to + k, out[k], out[k + 1], valid && even);
-          store_one(to + k, out[k], valid && !even);
-          store_one(to + k + 1, out[k + 1], valid && !even);
+          store_pair<I::kStreaming>(to + k, out[k], out[k + 1], valid && even);
+          store_one<I::kStreaming>(to + k, out[k], valid && !even);
+          store_one<I::kStreaming>(to + k + 1, out[k + 1], valid && !even);
         }
       }
     }
@@ -231,15 +231,15 @@ __device__ __forceinline__ float store_each(const float (&s0)[I::kSums], const f
 #pragma unroll
     for (int p = 0; p < 4; ++p) {
       if constexpr (kPairs && I::kSmall) {
-        store_one(reinterpret_cast<float*>(to[0] + p * stride),
-                  float_of_bits(operand_pair<typename I::Operand>(v[p][0], v[p][1])), pairs);
+        store_one<I::kStreaming>(reinterpret_cast<float*>(to[0] + p * stride),
+                                 float_of_bits(operand_pair<typename I::Operand>(v[p][0], v[p][1])), pairs);
       } else if constexpr (kPairs) {
-        store_pair(to[0] + p * stride, v[p][0], v[p][1], pairs);
+        store_pair<I::kStreaming>(to[0] + p * stride, v[p][0], v[p][1], pairs);
       }
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int at = t[e] + p * stride;
-        store_element(to[e] + p * stride, v[p][e], !pairs && at >= 0 && at < length);
+        store_element<I::kStreaming>(to[e] + p * stride, v[p][e], !pairs && at >= 0 && at < length);
       }
     }
   }

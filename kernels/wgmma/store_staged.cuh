@@ -123,9 +123,9 @@ template <class I>
 __device__ __forceinline__ void store_single(typename I::Element* to, uint32 from, bool valid) {
   if constexpr (I::kSmall) {
     const uint32 word = load_shared_4(from & ~3u);
-    store_two_bytes(to, (from & 2) != 0 ? word >> 16 : word, valid);
+    store_two_bytes<I::kStreaming>(to, (from & 2) != 0 ? word >> 16 : word, valid);
   } else {
-    store_one(to, load_shared_float(from), valid);
+    store_one<I::kStreaming>(to, load_shared_float(from), valid);
   }
 }
 
@@ -161,8 +161,9 @@ __device__ __forceinline__ void store_runs(typename I::Element* y, int64 row_str
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
         const int at = ((round + i) * 32 + lane) * kPiece;
-        store_quad(reinterpret_cast<float*>(own + (round + i) * 32 * kPiece), float_of_bits(v[i].x),
-                   float_of_bits(v[i].y), float_of_bits(v[i].z), float_of_bits(v[i].w), at >= whole && at < rest);
+        store_quad<I::kStreaming>(reinterpret_cast<float*>(own + (round + i) * 32 * kPiece), float_of_bits(v[i].x),
+                                  float_of_bits(v[i].y), float_of_bits(v[i].z), float_of_bits(v[i].w),
+                                  at >= whole && at < rest);
       }
     }
     if (begin < whole || rest < end) {  // what is not whole at either end

@@ -99,6 +99,8 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
                     [most = device.sm_count](const T& t) { return most == 0 || t.blocks <= most; }),
+      constraint<T>({"streaming"}, "streaming must be 0 or 1",
+                    [](const T& t) { return t.streaming == 0 || t.streaming == 1; }),
       constraint<T>({"producers", "consumer_registers"},
                     "consumer_registers must be a multiple of 8 of no less than all threads start with, and leave the "
                     "producers 24",
@@ -204,7 +206,8 @@ class WgmmaSharedFamily final : public Family {
              "of a thread that multiplies; the rest converts"},
             {"shadow", {1, 2, 4}, "groups of products that run while a finished tile is stored; of 16 bits: stages"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
-            {"blocks", block_values(), "persistent blocks, one an SM"}};
+            {"blocks", block_values(), "persistent blocks, one an SM"},
+            {"streaming", {0, 1}, "1: stores of y are marked as read by nobody soon"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }

@@ -243,14 +243,16 @@ TEST(WgmmaSharedFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.shadow = 2; }), Contains(HasSubstr("shadow")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("no more than one")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.blocks = 8; }), ElementsAre(HasSubstr("as many blocks")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.streaming = 1; }), ElementsAre());
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.streaming = 2; }), ElementsAre("streaming must be 0 or 1"));
 }
 
 TEST(WgmmaSharedFamily, CountsTheProductsThatItExecutes) {
   const BuildContext context = on_h200(kSeed);
   const Program program = shared().build(context, shared().default_configuration(context));
   EXPECT_THAT(program.unit.kernels,
-              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, 8, 0, float>",
-                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 3, 1, 2, 8, 0, float>"));
+              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 0, 3, 1, 2, 8, 0, float>",
+                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 0, 3, 1, 2, 8, 0, float>"));
   const double outputs = 64.0 * 513 * 128 * 128;  // whole tiles
   EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);

@@ -21,14 +21,15 @@ struct OperandOf<float> {
 };
 
 template <int T_, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element_>
+          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element_>
 struct Instance {
   using Element = Element_;
   using Operand = typename OperandOf<Element>::Type;
   static constexpr bool kSmall = sizeof(Element) == 2;  // x is multiplied as it is
-  static constexpr Tunables kTunables = {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
+  static constexpr Tunables kTunables = {T_,     PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS,
+                                         SHADOW, STRIP,    BLOCKS, STREAMING};
   CT1D_HD static constexpr Tunables tunables() {
-    return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS};
+    return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING};
   }
   static constexpr Shared kShared = shared_of(kTunables, {TAPS, DILATION, HALO, STEPS, MORE});
   static constexpr int kT = T_;
@@ -39,6 +40,7 @@ struct Instance {
   static constexpr int kStages = STAGES;
   static constexpr int kProducers = PRODUCERS;
   static constexpr int kShadow = SHADOW;
+  static constexpr bool kStreaming = STREAMING != 0;
   static constexpr int kTaps = TAPS;
   static constexpr int kHalo = HALO;
   static constexpr int kSteps = STEPS;            // stages of a tile
@@ -70,6 +72,7 @@ struct Instance {
       "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it before");
   static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits) || ((SHADOW == 2 || SHADOW == 4) && kSmall),
                 "shadow must be 1, or 2 with three products, or 2 or 4 of 16 bits");
+  static_assert(STREAMING == 0 || STREAMING == 1, "streaming must be 0 or 1");
   static_assert(STEPS >= PRODUCERS && STEPS * kStepChannels <= kMostIn, "each producer has a stage of every tile");
   static_assert(MORE == 0 || (MORE == kMoreChannels && PRODUCTS == 1 && T_ == 128),
                 "more than 128 output channels need one product and T of 128: 64 positions a consumer");

@@ -41,10 +41,10 @@ __device__ __forceinline__ void begin_block(const RunArguments& a, uint32 shared
 
 /// a.weights: what `pack` wrote. Rows of x are less than 2^32 elements apart.
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
+          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
-  using I = Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, TAPS, DILATION, HALO,
-                     STEPS, MORE, Element>;
+  using I = Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, TAPS,
+                     DILATION, HALO, STEPS, MORE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
 }
 
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
+          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
-  pack_channel<Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, TAPS, DILATION, HALO,
-                        STEPS, MORE, Element>>(a);
+  pack_channel<Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, TAPS,
+                        DILATION, HALO, STEPS, MORE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma_shared

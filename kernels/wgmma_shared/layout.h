@@ -19,6 +19,7 @@ struct Tunables {
   int shadow = 1;                // groups of products that run while a finished tile is stored; of 16 bits: stages
   int strip = 0;                 // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
   int blocks = 132;              // persistent blocks: one an SM
+  int streaming = 0;             // 1: stores of y are marked as read by nobody soon
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -30,6 +31,7 @@ struct Tunables {
     v("shadow", &Tunables::shadow);
     v("strip", &Tunables::strip);
     v("blocks", &Tunables::blocks);
+    v("streaming", &Tunables::streaming);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }

@@ -72,15 +72,15 @@ __device__ __forceinline__ void store_rows(const float (&sum)[I::kSums], const f
     for (int i = 0; i < 2; ++i) {
       float* const row = r.y + i * r.to_other + 8 * j;
       if constexpr (L == kPairs) {
-        store_pair(row + t[0], now[2 * i], now[2 * i + 1], valid[0] && r.exists[i]);
+        store_pair<I::kStreaming>(row + t[0], now[2 * i], now[2 * i + 1], valid[0] && r.exists[i]);
       } else if constexpr (L == kShifted) {
         const int lane = lane_of_warp();
         const float next = __shfl_sync(0xFFFFFFFFu, now[2 * i], lane / 4 * 4 + (lane + 1) % 4);
-        store_pair(row + (odd ? t[1] : t[0]), odd ? now[2 * i + 1] : now[2 * i], odd ? next : now[2 * i + 1],
-                   !rest && r.exists[i]);
+        store_pair<I::kStreaming>(row + (odd ? t[1] : t[0]), odd ? now[2 * i + 1] : now[2 * i],
+                                  odd ? next : now[2 * i + 1], !rest && r.exists[i]);
       } else {
-        store_one(row + t[0], now[2 * i], valid[0] && r.exists[i]);
-        store_one(row + t[1], now[2 * i + 1], valid[1] && r.exists[i]);
+        store_one<I::kStreaming>(row + t[0], now[2 * i], valid[0] && r.exists[i]);
+        store_one<I::kStreaming>(row + t[1], now[2 * i + 1], valid[1] && r.exists[i]);
       }
     }
   }

@@ -23,7 +23,8 @@ __device__ __forceinline__ void store_columns(float (&sum)[I::kMore / 2], const 
     const float scale = I::kSmall ? 1.0f : load_shared_float(scales);
     const float value = fmaf(sum[i], scale, load_shared_float(scales + I::kChannels * 4));
     const int t = tile.t_first + position;
-    store_element(y + channel * g.y_row_stride + t, value, tile.exists && channel < g.out_channels && t < g.length_out);
+    store_element<I::kStreaming>(y + channel * g.y_row_stride + t, value,
+                                 tile.exists && channel < g.out_channels && t < g.length_out);
     if constexpr (I::kSmall) {
       if (not_finite<Element>(operand_pair<Element>(value, value))) bits |= 1u << position / I::kFlagged;
     }

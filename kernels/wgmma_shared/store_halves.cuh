@@ -66,14 +66,16 @@ struct WordRows {
 };
 
 /// Four elements at y that a lane has of a sector; not all of them where they reach beyond [from, to).
+template <bool kStreaming>
 __device__ __forceinline__ void store_some(unsigned short* y, uint32 low, uint32 high, int t, const WordRows& r,
                                            bool exists) {
   const bool whole = t >= r.from && t + 4 <= r.to;
-  store_pair(reinterpret_cast<float*>(y), float_of_bits(low), float_of_bits(high), exists && whole);
+  store_pair<kStreaming>(reinterpret_cast<float*>(y), float_of_bits(low), float_of_bits(high), exists && whole);
   if (!__any_sync(0xFFFFFFFFu, !whole && t + 4 > r.from && t < r.to)) return;
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    store_two_bytes(y + e, (e < 2 ? low : high) >> e % 2 * 16, exists && !whole && t + e >= r.from && t + e < r.to);
+    store_two_bytes<kStreaming>(y + e, (e < 2 ? low : high) >> e % 2 * 16,
+                                exists && !whole && t + e >= r.from && t + e < r.to);
   }
 }
 
@@ -123,10 +125,10 @@ __device__ __forceinline__ void store_sectors(const Words<I>& words, const WordR
         const uint32 got = __shfl_sync(0xFFFFFFFFu, two ? sent : send, partner);
         unsigned short* const to = y + 16 * sector;
         if constexpr (Whole) {
-          store_pair(reinterpret_cast<float*>(to), float_of_bits(odd ? got : mine), float_of_bits(odd ? mine : got),
-                     r.exists[row]);
+          store_pair<I::kStreaming>(reinterpret_cast<float*>(to), float_of_bits(odd ? got : mine),
+                                    float_of_bits(odd ? mine : got), r.exists[row]);
         } else {
-          store_some(to, odd ? got : mine, odd ? mine : got, t + 16 * sector, r, r.exists[row]);
+          store_some<I::kStreaming>(to, odd ? got : mine, odd ? mine : got, t + 16 * sector, r, r.exists[row]);
         }
       }
       kept = keep;

@@ -95,6 +95,38 @@ TEST_P(FamilyOnArch, SupportUnitsCompileToo) {
 INSTANTIATE_TEST_SUITE_P(Archs, FamilyOnArch, ::testing::ValuesIn(devices()),
                          [](const auto& device) { return device.param.arch; });
 
+int count_of(const std::string& text, const std::string& what) {
+  int found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+/// All of a tile's stores are marked; not those of the exact path (16 or 32) and of packing.
+TEST(Family, StreamingMarksTheStoresOfTiles) {
+  const TemporaryFolder cache;
+  const auto compiler = make_nvrtc_compiler(testing::nvrtc_options(cache.path()));
+  for (const char* name : {"wgmma", "wgmma_shared"})
+    for (const Accuracy accuracy : {Accuracy::tf32, Accuracy::fp16}) {
+      const Family* family = find_family(name);
+      ASSERT_NE(family, nullptr);
+      const BuildContext context{kSeed, accuracy, devices()[3]};
+      Configuration configuration = family->default_configuration(context);
+      const auto stores_of = [&](std::int64_t streaming) {
+        for (auto& [key, value] : configuration)
+          if (key == "streaming") value = streaming;
+        const auto ptx = compiler->ptx(family->build(context, configuration).unit);
+        EXPECT_TRUE(ptx) << ptx.failure().reason;
+        return std::pair(count_of(*ptx, "st.global."), count_of(*ptx, "st.global.cs."));
+      };
+      const auto [plain, none] = stores_of(0);
+      const auto [all, marked] = stores_of(1);
+      EXPECT_EQ(none, 0) << name;
+      EXPECT_EQ(all, plain) << name;
+      EXPECT_GT(marked, 100) << name;
+      EXPECT_LT(all - marked, 50) << name;
+    }
+}
+
 TEST(Family, CompilesToOneCubinInTwentyFreshProcesses) {
   const BuildContext context{kSmall, Accuracy::fp32, devices()[3]};
   const Family* tiled = find_family("tiled");

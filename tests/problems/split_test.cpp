@@ -18,14 +18,6 @@ const std::vector<Problem> kWide{
     {1, 70, 40, 7, 1, 6, 0, 2, 1, true, 300},   // taps apart, several tiles
 };
 
-Configuration with(const Configuration& from, const std::vector<std::pair<std::string, std::int64_t>>& changes) {
-  Configuration to = from;
-  for (auto& [key, value] : to)
-    for (const auto& [name, changed] : changes)
-      if (key == name) value = changed;
-  return to;
-}
-
 class HostSplit : public testing::TestWithParam<FamilyAndClass> {};
 
 TEST_P(HostSplit, AddsUpWhatItsBlocksLeave) {
@@ -42,15 +34,16 @@ TEST_P(HostSplit, AddsUpWhatItsBlocksLeave) {
     const BuildContext context{problem, accuracy, trying.facts};
     const Configuration usual = family->general_configuration(context);
     std::vector<Configuration> ways{
-        with(usual, {{"split", 2}}),
-        with(usual,
-             {{"split", 4}, {"OC_TILE", 64}, {"taps", 2}, {"resident", 1}, {"promote", promote}, {"wide_stores", 1}}),
-        with(usual, {{"split", 3}, {"OC_TILE", 48}, {"halves", 2}, {"wide_stores", 1}})};
+        changed(usual, {{"split", 2}}),
+        changed(
+            usual,
+            {{"split", 4}, {"OC_TILE", 64}, {"taps", 2}, {"resident", 1}, {"promote", promote}, {"wide_stores", 1}}),
+        changed(usual, {{"split", 3}, {"OC_TILE", 48}, {"halves", 2}, {"wide_stores", 1}})};
     if (accuracy != Accuracy::fp32) {  // which converts x when it is needed
-      ways.push_back(with(usual, {{"ahead", 1}}));
-      ways.push_back(with(usual, {{"ahead", 1}, {"OC_TILE", 64}, {"taps", 2}, {"wide_stores", 1}, {"turns", 1}}));
-      ways.push_back(
-          with(usual, {{"ahead", 1}, {"split", 4}, {"taps", 2}, {"resident", 1}, {"promote", 0}, {"wide_stores", 1}}));
+      ways.push_back(changed(usual, {{"ahead", 1}}));
+      ways.push_back(changed(usual, {{"ahead", 1}, {"OC_TILE", 64}, {"taps", 2}, {"wide_stores", 1}, {"turns", 1}}));
+      ways.push_back(changed(
+          usual, {{"ahead", 1}, {"split", 4}, {"taps", 2}, {"resident", 1}, {"promote", 0}, {"wide_stores", 1}}));
     }
     for (const Configuration& way : ways)
       for (const Constraint& c : family->constraints(context))

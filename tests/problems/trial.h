@@ -83,6 +83,16 @@ inline std::string fault_of(const Trying& t, const Problem& problem, Task::Way& 
   return errors ? std::string() : errors.failure().reason;
 }
 
+/// `from` with some of its values changed.
+inline Configuration changed(const Configuration& from,
+                             const std::vector<std::pair<std::string, std::int64_t>>& changes) {
+  Configuration to = from;
+  for (auto& [key, value] : to)
+    for (const auto& [name, by] : changes)
+      if (key == name) value = by;
+  return to;
+}
+
 /// The programs are handed to the compiler.
 inline Task task_of(const Trying& t, const Problem& problem, int turn,
                     const std::vector<Configuration>& configurations) {
