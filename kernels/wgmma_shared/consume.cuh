@@ -36,12 +36,12 @@ struct Consumer {
   }
   /// Words are found anew each time: else the descriptors of all stages would be kept in registers.
   template <bool Cross>
-  __device__ __forceinline__ void queue(Sums<I>& d, unsigned first, unsigned step, bool fresh) const {
+  __device__ __forceinline__ void queue(Sums<I>& d, unsigned first, unsigned stage, bool fresh) const {
     StageWords words{};
-    words.weights = fresh_copy(weights) + step * (I::kStepBytes >> 4);
-    words.x = fresh_copy(x) + (first + step) % I::kStages * (I::kShared.stage_bytes >> 4);
+    words.weights = fresh_copy(weights) + stage * (I::kStageSteps * I::kStepBytes >> 4);
+    words.x = fresh_copy(x) + (first + stage) % I::kStages * (I::kShared.stage_bytes >> 4);
     if constexpr (I::kMore > 0) {
-      words.more = fresh_copy(more) + step * (I::kTaps * kMoreBlockBytes >> 4);
+      words.more = fresh_copy(more) + stage * (I::kStageSteps * I::kTaps * kMoreBlockBytes >> 4);
       words.own = words.x + static_cast<uint32>(64 * number);
     }
     multiply<I, Cross>(d, a.geometry, words, fresh);
@@ -69,13 +69,13 @@ __device__ __forceinline__ void multiply_whole(const Consumer<I>& c, Sums<I>& su
   Sums<I> d;
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * I::kSteps;
+    const unsigned first = n * I::kTileStages;
     c.wait_full(first);
     c.template queue<false>(d, first, 0, true);
     if (n > 0) c.store(sum.at, carry, n - 1);
     const float inverse = c.inverse_of(n);
 #pragma unroll
-    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kTileStages; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
       if (stage % I::kPromoted == 0) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ void multiply_whole(const Consumer<I>& c, Sums<I>& su
       }
     }
     matrix_wait<0>();
-    c.release(first + I::kSteps - 1);
+    c.release(first + I::kTileStages - 1);
     promote_all<I>(sum, d, inverse);
     c.store_more(sum.more, n);
   }
@@ -111,18 +111,18 @@ __device__ __forceinline__ void store_all(const Consumer<I>& c, Words<I>& words,
 }
 template <class I>
 __device__ __forceinline__ void multiply_halves(const Consumer<I>& c, unsigned tiles) {
-  constexpr bool kPromotes = I::kPromoted < I::kSteps;
+  constexpr bool kPromotes = I::kPromoted < I::kTileStages;
   Sums<I> d;
   Sums<I> sum;
   Words<I> words{};
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * I::kSteps;
+    const unsigned first = n * I::kTileStages;
     c.wait_full(first);
     c.template queue<false>(d, first, 0, true);
     if (n > 0) store_behind<I, 0>(c, words, n - 1);
 #pragma unroll
-    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kTileStages; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
       if (stage % I::kPromoted == 0) {
@@ -142,7 +142,7 @@ __device__ __forceinline__ void multiply_halves(const Consumer<I>& c, unsigned t
       }
     }
     matrix_wait<0>();
-    c.release(first + I::kSteps - 1);
+    c.release(first + I::kTileStages - 1);
     gather<I>(sum, d, !kPromotes);
     finish_words<I>(words, sum.at, c.shared, n, c.number);
     c.store_more(sum.more, n);
@@ -160,7 +160,7 @@ __device__ __forceinline__ void multiply_split(const Consumer<I>& c, float (&sum
   Sums<I> cross;
 #pragma unroll 1
   for (unsigned n = 0; n < tiles; ++n) {
-    const unsigned first = n * I::kSteps;
+    const unsigned first = n * I::kTileStages;
     c.wait_full(first);
     c.template queue<true>(cross, first, 0, true);
     if (I::kShadow == 2) c.template queue<false>(high, first, 0, true);
@@ -168,7 +168,7 @@ __device__ __forceinline__ void multiply_split(const Consumer<I>& c, float (&sum
     if (I::kShadow == 1) c.template queue<false>(high, first, 0, true);
     const float inverse = c.inverse_of(n);
 #pragma unroll
-    for (unsigned stage = 1; stage < I::kSteps; ++stage) {
+    for (unsigned stage = 1; stage < I::kTileStages; ++stage) {
       const unsigned it = first + stage;
       c.wait_full(it);
       c.template queue<true>(cross, first, stage, false);
@@ -181,7 +181,7 @@ __device__ __forceinline__ void multiply_split(const Consumer<I>& c, float (&sum
     promote(sum, cross.at, inverse * kLowered);
     // ptxas serialises products in flight across a loop's edge: the queue runs empty once a tile, for a moment
     matrix_wait<0>();
-    c.release(first + I::kSteps - 1);
+    c.release(first + I::kTileStages - 1);
     promote(sum, high.at, inverse);
   }
 }

@@ -1,4 +1,5 @@
-// wgmma_shared: a stage of x in a producer warp's registers, its scale, its fp16 parts, and what they do not serve.
+// wgmma_shared: a step of x, 16 channels, in a producer warp's registers, its scale, its fp16 parts, and what they do
+// not serve.
 #pragma once
 
 #include "kernels/wgmma_shared/instance.cuh"
@@ -48,7 +49,7 @@ __device__ __forceinline__ float load_before(const Source& source, const Geometr
 }
 
 template <class I>
-__device__ __forceinline__ void load_stage(Values<I>& v, const Source& source, const Geometry& g, int step) {
+__device__ __forceinline__ void load_step(Values<I>& v, const Source& source, const Geometry& g, int step) {
   const int length = static_cast<int>(g.length);
   const int channels = static_cast<int>(g.in_channels) - step * kStepChannels;
   const uint32 stride = static_cast<uint32>(g.x_row_stride);
@@ -88,7 +89,7 @@ __device__ __forceinline__ Served served_by(float scale) {
   return {fminf(kMost * inverse, kNoOverflow), 2 * bits_of_float(kLeast * inverse) - 1};
 }
 
-/// Largest and least magnitudes of the high parts of a stage's values, by pairs.
+/// Largest and least magnitudes of the high parts of a step's values, by pairs.
 struct Seen {
   uint32 most = 0;
   uint32 least = 0x7C007C00u;
@@ -100,13 +101,13 @@ __device__ __forceinline__ float factor_of(float scale) {
   return I::kSplits ? scale : scale * 0x1.000002p0f;
 }
 
-/// One value before the tile into its place in the stage.
+/// One value before the tile into its place in the step.
 template <class I>
-__device__ __forceinline__ void store_before(float v, float scale, uint32 stage, int index) {
+__device__ __forceinline__ void store_before(float v, float scale, uint32 base, int index) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
   const int channel = index % kStepChannels;
   const uint32 to =
-      stage + static_cast<uint32>(channel / 8 * I::kShared.slab_bytes + index / kStepChannels * 16 + channel % 8 * 2);
+      base + static_cast<uint32>(channel / 8 * I::kShared.slab_bytes + index / kStepChannels * 16 + channel % 8 * 2);
   const float value = v * factor_of<I>(scale);
   const uint32 hi = half_pair(value, value);
   store_shared_2(to, static_cast<unsigned short>(hi));
@@ -117,7 +118,7 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 stage,
 }
 
 template <class I>
-__device__ __forceinline__ void store_stage(const Values<I>& v, float scale, uint32 stage, Seen& seen) {
+__device__ __forceinline__ void store_step(const Values<I>& v, float scale, uint32 base, Seen& seen) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
   const float factor = factor_of<I>(scale);
   const int lane = lane_of_warp();
@@ -125,7 +126,7 @@ __device__ __forceinline__ void store_stage(const Values<I>& v, float scale, uin
   for (int j = 0; j < I::kPlaces; ++j) {
 #pragma unroll
     for (int slab = 0; slab < 2; ++slab) {
-      const uint32 to = stage + static_cast<uint32>(slab * I::kShared.slab_bytes + (I::kHalo + 32 * j + lane) * 16);
+      const uint32 to = base + static_cast<uint32>(slab * I::kShared.slab_bytes + (I::kHalo + 32 * j + lane) * 16);
       uint32 hi[4];
       uint32 lo[4];
 #pragma unroll
@@ -183,8 +184,8 @@ __device__ __forceinline__ void test_each(const Values<I>& v, const Served& serv
 /// The same, and of the first values before the tile. High parts tell most lanes that all is well; zeros, and what
 /// became zero, are looked at one by one.
 template <class I>
-__device__ __forceinline__ void test_stage(const Values<I>& v, const Seen& seen, float scale, const Geometry& g,
-                                           float& running, uint32 flags) {
+__device__ __forceinline__ void test_step(const Values<I>& v, const Seen& seen, float scale, const Geometry& g,
+                                          float& running, uint32 flags) {
   const uint32 most = max(seen.most & 0xFFFFu, seen.most >> 16);
   const uint32 least = min(seen.least & 0xFFFFu, seen.least >> 16);
   const Served served = served_by(scale);
@@ -201,12 +202,12 @@ __device__ __forceinline__ void test_stage(const Values<I>& v, const Seen& seen,
 /// What a long halo has beyond Values: loaded, converted and tested here, a value of each lane at a time.
 template <class I>
 __device__ __forceinline__ void convert_long_halo(const Source& source, float scale, const Geometry& g, int step,
-                                                  uint32 stage, uint32 flags) {
+                                                  uint32 base, uint32 flags) {
   const Served served = served_by(scale);
 #pragma unroll 1
   for (int index = 32 + lane_of_warp(); index < I::kHalo * kStepChannels; index += 32) {
     const float v = load_before<I>(source, g, step, index);
-    store_before<I>(v, scale, stage, index);
+    store_before<I>(v, scale, base, index);
     if (unserved(v, served)) or_shared_4(flags, fours_of<I>(g, index / kStepChannels - I::kHalo));
   }
 }

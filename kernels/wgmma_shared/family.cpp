@@ -48,7 +48,9 @@ int consumer_needs(const Tunables& t, const Demand& d) {
   if (t.products == 1) return t.T + 32 + more;
   return 3 * t.T / 2 + (t.shadow == 2 ? 48 : t.T == 128 ? 16 : 24);
 }
-int producer_needs(const Tunables& t, int bytes) { return bytes == 2 ? t.T / 4 + 32 : t.T / 2 + 24; }
+int producer_needs(const Tunables& t, int bytes) {
+  return t.stage_steps() * t.T / (8 / bytes) + (bytes == 2 ? 32 : 24);
+}
 
 /// The kernel counts positions, tiles and stages in 32 bits.
 bool fits_int(const Geometry& g) {
@@ -83,13 +85,31 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>(
           {"T", "products"}, "more than 128 output channels need one product and T of 128: 64 positions a consumer",
           [more = facts_of(context).more > 0](const T& t) { return !more || (t.T == 128 && t.products == 1); }),
-      constraint<T>({"producers"}, "producers must be 4 or 8: each has a stage of every tile",
+      constraint<T>({"producers"}, "producers must be 4 or 8",
                     [](const T& t) { return t.producers == 4 || t.producers == 8; }),
       constraint<T>(
           {"stages", "producers"},
           "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it "
           "before, or it takes an old phase for the new one",
           [](const T& t) { return t.stages == t.producers || t.stages == 2 * t.producers; }),
+      constraint<T>({"channels"}, "channels must be 16 or 32",
+                    [](const T& t) { return t.channels == 16 || t.channels == 32; }),
+      constraint<T>({"products", "channels"},
+                    "a stage of 32 channels needs one product: of three the sums are promoted every 16",
+                    [](const T& t) { return t.channels == 16 || t.products == 1; }),
+      constraint<T>({"channels"}, "channels in, padded to sixteens, must fill whole stages",
+                    [steps = facts_of(context).steps](const T& t) { return steps % t.stage_steps() == 0; }),
+      constraint<T>({"producers", "channels"},
+                    "each producer of fp32 must have a stage of every tile: it posts the largest value for the scale",
+                    [bytes, steps = facts_of(context).steps](const T& t) {
+                      return bytes == 2 || t.producers <= steps / t.stage_steps();
+                    }),
+      constraint<T>({"stages", "channels"},
+                    "a ring must not hold more stages than a tile has, of 16 bits two tiles: what was posted of a tile "
+                    "is read two tiles later, of 16 bits there are four records of tiles",
+                    [bytes, steps = facts_of(context).steps](const T& t) {
+                      return t.stages <= (bytes == 2 ? 2 : 1) * steps / t.stage_steps();
+                    }),
       constraint<T>({"products", "shadow"},
                     "shadow must be 1, or 2 with three products: one has a single group a stage; of 16 bits, which are "
                     "stored in parts, 1, 2 or 4",
@@ -111,10 +131,11 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>(
           {"T", "products", "consumer_registers", "shadow"}, "sums and products in flight must fit consumer_registers",
           [demand = demand_of(context)](const T& t) { return consumer_needs(t, demand) <= t.consumer_registers; }),
-      constraint<T>({"T", "producers", "consumer_registers"},
-                    "a stage of x, T / 2 values a lane, must fit the registers that the consumers leave",
+      constraint<T>({"T", "producers", "consumer_registers", "channels"},
+                    "a stage of x, T / 2 values a lane of 16 channels, must fit the registers that the consumers leave",
                     [bytes](const T& t) { return producer_needs(t, bytes) <= t.producer_registers(); }),
-      constraint<T>({"T", "products", "stages"}, "weights and stages must fit the device's shared memory a block",
+      constraint<T>({"T", "products", "stages", "channels"},
+                    "weights and stages must fit the device's shared memory a block",
                     [context](const T& t) {
                       return shared_bytes(t, context) <= static_cast<unsigned>(context.device.shared_per_block_optin);
                     }),
@@ -199,7 +220,7 @@ class WgmmaSharedFamily final : public Family {
   std::vector<Tunable> tunables() const override {
     return {{"T", {128, 96, 64, 192}, "outputs along t of a tile"},
             {"products", {3, 1}, "3: two fp16 parts of each operand; 1: one part, or 16 bits as they are"},
-            {"stages", {4, 8, 16}, "of the ring of converted x, 16 channels each"},
+            {"stages", {4, 8, 16}, "of the ring of converted x"},
             {"producers", {4, 8}, "warps that convert x, a stage each at a time"},
             {"consumer_registers",
              {128, 144, 160, 168, 176, 192, 200, 208},
@@ -207,7 +228,8 @@ class WgmmaSharedFamily final : public Family {
             {"shadow", {1, 2, 4}, "groups of products that run while a finished tile is stored; of 16 bits: stages"},
             {"strip", {0, 1, 5, 25}, "neighbouring tiles that a block walks; 0: all of its own"},
             {"blocks", block_values(), "persistent blocks, one an SM"},
-            {"streaming", {0, 1}, "1: stores of y are marked as read by nobody soon"}};
+            {"streaming", {0, 1}, "1: stores of y are marked as read by nobody soon"},
+            {"channels", {16, 32}, "of a stage: half as many barriers, twice as much on its way to a producer"}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }

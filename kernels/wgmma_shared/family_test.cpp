@@ -77,6 +77,19 @@ TEST(WgmmaSharedLayout, RegistersOfConsumersAndProducersAreTheBlocks) {
   EXPECT_EQ(t.producer_registers(), 96);
 }
 
+TEST(WgmmaSharedLayout, AStageOf32ChannelsHasTwoSteps) {
+  const layout::Facts facts = layout::facts_of(kSeed.geometry(), 2);
+  layout::Tunables t;
+  t.products = 1;
+  const layout::Shared one = layout::shared_of(t, facts);
+  t.channels = 32;
+  const layout::Shared two = layout::shared_of(t, facts);
+  EXPECT_EQ(two.step_bytes, one.stage_bytes);
+  EXPECT_EQ(two.stage_bytes, 2 * 2 * 130 * 16);
+  EXPECT_EQ(two.barriers - two.stages, 2 * (one.barriers - one.stages));
+  EXPECT_EQ(two.stages, one.stages);
+}
+
 TEST(WgmmaSharedLayout, WideDilationsShareInstances) {
   const auto facts = [](std::int64_t taps, std::int64_t dilation) {
     const layout::Facts f = layout::facts_of(Problem{1, 16, 1, taps, 1, 0, 0, dilation, 1, false, 5000}.geometry(), 4);
@@ -107,6 +120,10 @@ TEST(WgmmaSharedLayout, AccumulatorsSumNoMoreTermsThanTheirClassAllows) {
   EXPECT_EQ(layout::promoted_stages(4, 8, layout::kMostTermsHalf), 4);
   EXPECT_EQ(layout::promoted_stages(7, 8, layout::kMostTermsHalf), 3);
   EXPECT_EQ(layout::promoted_stages(8, 8, layout::kMostTermsBfloat16), 8);
+  EXPECT_EQ(layout::promoted_stages(3, 4, layout::kMostTerms, 32), 2);
+  EXPECT_EQ(layout::promoted_stages(3, 4, layout::kMostTermsHalf, 32), 4);
+  EXPECT_EQ(layout::promoted_stages(7, 4, layout::kMostTermsHalf, 32), 1);
+  EXPECT_EQ(layout::promoted_stages(8, 4, layout::kMostTerms, 32), 1);
 }
 
 TEST(WgmmaSharedLayout, EveryOutputOfATileHasAFlag) {
@@ -243,16 +260,35 @@ TEST(WgmmaSharedFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.shadow = 2; }), Contains(HasSubstr("shadow")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("no more than one")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.blocks = 8; }), ElementsAre(HasSubstr("as many blocks")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.stages = 16; }), ElementsAre(HasSubstr("than a tile has")));
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.stages = 16; }), ElementsAre());
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.channels = 32; }), ElementsAre());
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.channels = 32, t.stages = 16; }),
+              Contains(HasSubstr("of 16 bits two tiles")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.channels = 32; }), Contains(HasSubstr("a stage of every tile")));
+  EXPECT_THAT(
+      reasons(Accuracy::tf32, [](T& t) { t.channels = 32, t.producers = 4, t.stages = 4, t.consumer_registers = 168; }),
+      ElementsAre());
+  EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.channels = 32; }), Contains(HasSubstr("needs one product")));
+  EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.channels = 24; }), ElementsAre("channels must be 16 or 32"));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.streaming = 1; }), ElementsAre());
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.streaming = 2; }), ElementsAre("streaming must be 0 or 1"));
+}
+
+TEST(WgmmaSharedFamily, NineSixteensOfChannelsAreNotWholeStagesOf32) {
+  const BuildContext context = on_h200({2, 130, 64, 3, 1, 0, 0, 1, 1, false, 1000}, Accuracy::fp16);
+  auto t = to_tunables<layout::Tunables>(shared().default_configuration(context));
+  EXPECT_THAT(broken(context, to_configuration(t)), ElementsAre());
+  t.channels = 32;
+  EXPECT_THAT(broken(context, to_configuration(t)), Contains(HasSubstr("whole stages")));
 }
 
 TEST(WgmmaSharedFamily, CountsTheProductsThatItExecutes) {
   const BuildContext context = on_h200(kSeed);
   const Program program = shared().build(context, shared().default_configuration(context));
   EXPECT_THAT(program.unit.kernels,
-              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 0, 3, 1, 2, 8, 0, float>",
-                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 0, 3, 1, 2, 8, 0, float>"));
+              ElementsAre("ct1d::wgmma_shared::kernel<128, 3, 4, 4, 208, 1, 0, 132, 0, 16, 3, 1, 2, 8, 0, float>",
+                          "ct1d::wgmma_shared::pack<128, 3, 4, 4, 208, 1, 0, 132, 0, 16, 3, 1, 2, 8, 0, float>"));
   const double outputs = 64.0 * 513 * 128 * 128;  // whole tiles
   EXPECT_EQ(program.work.tensor_fp16, 3 * outputs * 128 * 3 * 2);
   EXPECT_EQ(program.work.fma_fp32, outputs * 8 * 2);

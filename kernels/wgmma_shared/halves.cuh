@@ -1,5 +1,5 @@
-// wgmma_shared: a stage of 16-bit x in a producer warp's registers, and its way into shared memory. Nothing is scaled,
-// split or tested.
+// wgmma_shared: a step of 16-bit x, 16 channels, in a producer warp's registers, and its way into shared memory.
+// Nothing is scaled, split or tested.
 //
 // A lane loads words: pairs of neighbouring positions of a channel. Where a row begins within a word, its pairs begin a
 // position earlier. Rows of all channels lie alike, or those of even and odd channels take turns.
@@ -117,13 +117,13 @@ __device__ __forceinline__ void store_two_rows(uint32 to, const uint32 (&first)[
 
 /// Rows of all channels lie alike.
 template <class I>
-__device__ __forceinline__ void store_alike(const Pairs<I>& v, uint32 stage, uint32 late) {
+__device__ __forceinline__ void store_alike(const Pairs<I>& v, uint32 base, uint32 late) {
   const int lane = lane_of_warp();
   const uint32 low = 0x5410u;
   const uint32 high = 0x7632u;
   const uint32 first = (lane & 4) != 0 ? high : low;
   const uint32 second = (lane & 4) != 0 ? low : high;
-  const uint32 to = stage + (static_cast<uint32>(I::kHalo + 2 * lane) - late) * 16;
+  const uint32 to = base + (static_cast<uint32>(I::kHalo + 2 * lane) - late) * 16;
 #pragma unroll
   for (int j = 0; j < I::kT / 64; ++j) {
 #pragma unroll
@@ -144,7 +144,7 @@ __device__ __forceinline__ void store_alike(const Pairs<I>& v, uint32 stage, uin
 /// Rows of even and odd channels take turns: a late row's next value comes from the next lane. The last lane's last one
 /// does not: a single value that is stored after it.
 template <class I>
-__device__ __forceinline__ void store_in_turns(const Pairs<I>& v, uint32 stage, bool even_late) {
+__device__ __forceinline__ void store_in_turns(const Pairs<I>& v, uint32 base, bool even_late) {
   const int lane = lane_of_warp();
   const bool swap = (lane & 4) != 0;
   // bytes of a timely row's word, 0 to 3, and of a late one's, 4 to 7; the even channel's are the lower half
@@ -152,7 +152,7 @@ __device__ __forceinline__ void store_in_turns(const Pairs<I>& v, uint32 stage, 
   const uint32 next = even_late ? 0x3254u : 0x5432u;
   const uint32 first = swap ? next : here;
   const uint32 second = swap ? here : next;
-  const uint32 to = stage + static_cast<uint32>(I::kHalo + 2 * lane) * 16;
+  const uint32 to = base + static_cast<uint32>(I::kHalo + 2 * lane) * 16;
 #pragma unroll
   for (int j = 0; j < I::kT / 64; ++j) {
 #pragma unroll
@@ -176,37 +176,37 @@ __device__ __forceinline__ void store_in_turns(const Pairs<I>& v, uint32 stage, 
 }
 
 template <class I>
-__device__ __forceinline__ void store_single(uint32 value, uint32 stage, int index) {
+__device__ __forceinline__ void store_single(uint32 value, uint32 base, int index) {
   const Single single = single_at<I>(index);
-  store_shared_2(stage + static_cast<uint32>(single.channel / 8 * I::kShared.slab_bytes +
-                                             (single.place + I::kHalo) * 16 + single.channel % 8 * 2),
+  store_shared_2(base + static_cast<uint32>(single.channel / 8 * I::kShared.slab_bytes +
+                                            (single.place + I::kHalo) * 16 + single.channel % 8 * 2),
                  static_cast<unsigned short>(value));
 }
 
-/// All of the stage but what a long halo has beyond Pairs.
+/// All of the step but what a long halo has beyond Pairs.
 template <class I>
-__device__ __forceinline__ void store_pairs(const Pairs<I>& v, const Late& late, uint32 stage) {
+__device__ __forceinline__ void store_pairs(const Pairs<I>& v, const Late& late, uint32 base) {
   static_assert(I::kHalo >= 1, "a late row's pairs begin a position before the tile");
   if (late.in_turns()) {
-    store_in_turns<I>(v, stage, late.rows[0] != 0);
+    store_in_turns<I>(v, base, late.rows[0] != 0);
   } else {
-    store_alike<I>(v, stage, late.rows[0]);
+    store_alike<I>(v, base, late.rows[0]);
   }
   const int count = single_count<I>(late);
   const int lane = lane_of_warp();
 #pragma unroll
   for (int i = 0; i < kSingles; ++i) {
-    if (lane + 32 * i < count) store_single<I>(v.single[i], stage, lane + 32 * i);
+    if (lane + 32 * i < count) store_single<I>(v.single[i], base, lane + 32 * i);
   }
 }
 
 /// The rest of a long halo: loaded here, a value of each lane at a time.
 template <class I>
-__device__ __forceinline__ void store_long_halo(const PairSource& s, const Geometry& g, int step, uint32 stage) {
+__device__ __forceinline__ void store_long_halo(const PairSource& s, const Geometry& g, int step, uint32 base) {
   const int count = single_count<I>(s.late);
 #pragma unroll 1
   for (int index = 32 * kSingles + lane_of_warp(); index < count; index += 32) {
-    store_single<I>(load_single<I>(s, g, step, index), stage, index);
+    store_single<I>(load_single<I>(s, g, step, index), base, index);
   }
 }
 

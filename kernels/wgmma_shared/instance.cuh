@@ -21,15 +21,15 @@ struct OperandOf<float> {
 };
 
 template <int T_, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element_>
+          int STREAMING, int CHANNELS, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element_>
 struct Instance {
   using Element = Element_;
   using Operand = typename OperandOf<Element>::Type;
   static constexpr bool kSmall = sizeof(Element) == 2;  // x is multiplied as it is
   static constexpr Tunables kTunables = {T_,     PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS,
-                                         SHADOW, STRIP,    BLOCKS, STREAMING};
+                                         SHADOW, STRIP,    BLOCKS, STREAMING, CHANNELS};
   CT1D_HD static constexpr Tunables tunables() {
-    return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING};
+    return {T_, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, CHANNELS};
   }
   static constexpr Shared kShared = shared_of(kTunables, {TAPS, DILATION, HALO, STEPS, MORE});
   static constexpr int kT = T_;
@@ -43,7 +43,9 @@ struct Instance {
   static constexpr bool kStreaming = STREAMING != 0;
   static constexpr int kTaps = TAPS;
   static constexpr int kHalo = HALO;
-  static constexpr int kSteps = STEPS;            // stages of a tile
+  static constexpr int kStageSteps = kTunables.stage_steps();
+  static constexpr int kSteps = STEPS;  // of a tile
+  static constexpr int kTileStages = STEPS / kStageSteps;
   static constexpr int kMore = MORE;              // output channels beyond kRows, columns of their own products
   static constexpr int kChannels = kRows + MORE;  // output channels
   static constexpr int kThreads = kTunables.threads();
@@ -52,10 +54,11 @@ struct Instance {
   static constexpr int kStepBytes = static_cast<int>(step_bytes(TAPS));
   static constexpr int kPartBytes = static_cast<int>(part_bytes(TAPS, STEPS));
   static constexpr int kPromoted = kSplits ? 1
-                                           : promoted_stages(TAPS, STEPS,
+                                           : promoted_stages(TAPS, kTileStages,
                                                              !kSmall                ? kMostTerms
                                                              : kIsBfloat16<Element> ? kMostTermsBfloat16
-                                                                                    : kMostTermsHalf);
+                                                                                    : kMostTermsHalf,
+                                                             CHANNELS);
 
   /// Positions from tap 0 to `tap`.
   __device__ __forceinline__ static int reach(const Geometry& g, int tap) {
@@ -66,14 +69,18 @@ struct Instance {
   static_assert(!kSmall || PRODUCTS == 1, "operands of 16 bits have one part");
   static_assert(T_ == 64 || T_ == 128 || (kSmall ? T_ == 192 : T_ == 96),
                 "T must be 64, 96 or 128; of 16 bits 64, 128 or 192");
-  static_assert(PRODUCERS == 4 || PRODUCERS == 8, "producers must be 4 or 8: each has a stage of every tile");
+  static_assert(PRODUCERS == 4 || PRODUCERS == 8, "producers must be 4 or 8");
   static_assert(
       STAGES == PRODUCERS || STAGES == 2 * PRODUCERS,
       "stages must be the producers' number or twice it: a warp that waits for a slot must have filled it before");
   static_assert(SHADOW == 1 || (SHADOW == 2 && kSplits) || ((SHADOW == 2 || SHADOW == 4) && kSmall),
                 "shadow must be 1, or 2 with three products, or 2 or 4 of 16 bits");
   static_assert(STREAMING == 0 || STREAMING == 1, "streaming must be 0 or 1");
-  static_assert(STEPS >= PRODUCERS && STEPS * kStepChannels <= kMostIn, "each producer has a stage of every tile");
+  static_assert(CHANNELS == 16 || (CHANNELS == 32 && !kSplits && STEPS % 2 == 0),
+                "channels must be 16, or 32 with one product, in whole stages");
+  static_assert(kSmall || kTileStages >= PRODUCERS, "each producer of scaled x needs a stage of every tile");
+  static_assert(STAGES <= (kSmall ? 2 : 1) * kTileStages, "a ring must not hold more of tiles than records serve");
+  static_assert(STEPS >= 8 && STEPS * kStepChannels <= kMostIn, "a tile must have 8 or 9 steps");
   static_assert(MORE == 0 || (MORE == kMoreChannels && PRODUCTS == 1 && T_ == 128),
                 "more than 128 output channels need one product and T of 128: 64 positions a consumer");
   static_assert(kProducerRegisters >= 24 && CONSUMER_REGISTERS % 8 == 0 &&

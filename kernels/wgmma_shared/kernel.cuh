@@ -1,8 +1,8 @@
 // wgmma_shared: transposed convolution on Hopper's matrix units (sm_90a), both operands from shared memory, stride 1.
 //
 // Persistent blocks keep all weights in shared memory. Warps of their own load, scale and convert x to fp16 parts, each
-// another stage of 16 channels (produce.cuh); two warpgroups multiply, 64 output channels of the same tile each. A
-// tile's scale is a power of two that comes from the data of the tiles before; each value is tested, and outputs of
+// another stage of 16 or 32 channels (produce.cuh); two warpgroups multiply, 64 output channels of the same tile each.
+// A tile's scale is a power of two that comes from the data of the tiles before; each value is tested, and outputs of
 // values that the scale does not serve are done again (repair.cuh). With three products both operands are split into
 // two halves of 11 bits, the low ones kept times 2^11: high by high is promoted into fp32 registers every 16 channels,
 // the cross products, 2^-11 of the sum, stay in an accumulator of their own over the tile. x of 16 bits is multiplied
@@ -41,10 +41,10 @@ __device__ __forceinline__ void begin_block(const RunArguments& a, uint32 shared
 
 /// a.weights: what `pack` wrote. Rows of x are less than 2^32 elements apart.
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
+          int STREAMING, int CHANNELS, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRID_CONSTANT RunArguments a) {
-  using I = Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, TAPS,
-                     DILATION, HALO, STEPS, MORE, Element>;
+  using I = Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, CHANNELS,
+                     TAPS, DILATION, HALO, STEPS, MORE, Element>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const uint32 shared = shared_address(shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
   if (warp < PRODUCERS) {
     registers_down<I::kProducerRegisters>();
     if constexpr (I::kSmall) {
-      produce_halves<I>(a, static_cast<int>(tiles) * I::kSteps, shared, warp);
+      produce_halves<I>(a, static_cast<int>(tiles) * I::kTileStages, shared, warp);
     } else {
-      produce<I>(a, static_cast<int>(tiles) * I::kSteps, shared, warp);
+      produce<I>(a, static_cast<int>(tiles) * I::kTileStages, shared, warp);
     }
   } else {
     registers_up<I::kConsumerRegisters>();
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(256 + 32 * PRODUCERS, 1) kernel(const CT1D_GRI
 }
 
 template <int T, int PRODUCTS, int STAGES, int PRODUCERS, int CONSUMER_REGISTERS, int SHADOW, int STRIP, int BLOCKS,
-          int STREAMING, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
+          int STREAMING, int CHANNELS, int TAPS, int DILATION, int HALO, int STEPS, int MORE, class Element>
 __global__ void __launch_bounds__(kPackThreads) pack(const CT1D_GRID_CONSTANT PrepareArguments a) {
-  pack_channel<Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, TAPS,
-                        DILATION, HALO, STEPS, MORE, Element>>(a);
+  pack_channel<Instance<T, PRODUCTS, STAGES, PRODUCERS, CONSUMER_REGISTERS, SHADOW, STRIP, BLOCKS, STREAMING, CHANNELS,
+                        TAPS, DILATION, HALO, STEPS, MORE, Element>>(a);
 }
 
 }  // namespace ct1d::wgmma_shared

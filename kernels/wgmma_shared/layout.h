@@ -10,16 +10,19 @@
 
 namespace ct1d::wgmma_shared {
 
+inline constexpr int kStepChannels = 16;  // of a product
+
 struct Tunables {
   int T = 128;                   // outputs along t of a tile
   int products = 3;              // 3: operands split into two fp16 parts each; 1: 16-bit operands
-  int stages = 4;                // of the ring of converted x, 16 channels each
+  int stages = 4;                // of the ring of converted x
   int producers = 4;             // warps that convert x, a stage each at a time
   int consumer_registers = 208;  // of a thread that multiplies; the producers share the rest
   int shadow = 1;                // groups of products that run while a finished tile is stored; of 16 bits: stages
   int strip = 0;                 // neighbouring tiles that a block walks; 0: all of its tiles are neighbours
   int blocks = 132;              // persistent blocks: one an SM
   int streaming = 0;             // 1: stores of y are marked as read by nobody soon
+  int channels = 16;             // of a stage: one step of products, or two
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -32,9 +35,11 @@ struct Tunables {
     v("strip", &Tunables::strip);
     v("blocks", &Tunables::blocks);
     v("streaming", &Tunables::streaming);
+    v("channels", &Tunables::channels);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
+  CT1D_HD constexpr int stage_steps() const { return channels == 2 * kStepChannels ? 2 : 1; }
   CT1D_HD constexpr int threads() const { return 256 + 32 * producers; }
   /// Registers of a thread when the block starts, in eights; what consumers and producers get may not exceed them.
   CT1D_HD constexpr int start_registers() const { return 65536 / threads() / 8 * 8; }
@@ -46,7 +51,6 @@ struct Tunables {
 inline constexpr int kRows = 128;        // output channels that are rows of products
 inline constexpr int kMoreChannels = 8;  // output channels that are columns of products of their own, if any
 inline constexpr int kMostIn = 144;
-inline constexpr int kStepChannels = 16;  // of one stage
 inline constexpr int kBlockBytes = 2048;  // weights of 64 oc and 16 ic, of one part and tap
 inline constexpr int kPackThreads = 128;
 inline constexpr int kFlagWords = 256;  // tiles n and n + 256 of a block share their flags
@@ -57,7 +61,7 @@ inline constexpr int kSharedBudget = 227 * 1024;
 // ---- what an instance compiles in
 
 /// Taps; positions between them (0: known at run time); positions before a tile's first that its products may read;
-/// stages of a tile; output channels beyond kRows, or 0.
+/// steps of kStepChannels; output channels beyond kRows, or 0.
 struct Facts {
   int64 taps;
   int64 dilation;
@@ -69,7 +73,7 @@ inline constexpr int64 kMostOfFact = 4096;  // more is refused, whatever it is
 CT1D_HD constexpr Facts facts_of(const Geometry& g, int element_bytes) {
   const int64 taps = min_of(g.kernel_size, kMostOfFact);
   const int64 least = element_bytes == 2 ? 1 : 0;  // a pair of positions may begin one before the tile
-  const int64 steps = max_of(8, ceil_div(g.in_channels, kStepChannels));  // each producer has one
+  const int64 steps = max_of(8, ceil_div(g.in_channels, kStepChannels));  // each producer has a stage
   const int64 more = g.out_channels > kRows ? kMoreChannels : 0;
   if (taps == 1 || g.dilation == 1) return {taps, 1, max_of(least, taps - 1), steps, more};
   int64 halo = 8;
@@ -85,11 +89,11 @@ CT1D_HD constexpr int64 more_bytes(int64 taps, int64 steps, int64 more) {
   return more > 0 ? steps * taps * kMoreBlockBytes : 0;
 }
 
-/// Stages whose products one accumulator sums before they are added up in fp32: at most `most_terms` terms.
-CT1D_HD constexpr int promoted_stages(int64 taps, int64 steps, int most_terms) {
-  int64 stages = steps;
-  for (int64 groups = 2; stages > 1 && stages * taps * kStepChannels > most_terms; ++groups) {
-    stages = ceil_div(steps, groups);
+/// Stages, of `all`, whose products one accumulator sums before they are added up in fp32: at most `most_terms` terms.
+CT1D_HD constexpr int promoted_stages(int64 taps, int64 all, int most_terms, int channels = kStepChannels) {
+  int64 stages = all;
+  for (int64 groups = 2; stages > 1 && stages * taps * channels > most_terms; ++groups) {
+    stages = ceil_div(all, groups);
   }
   return static_cast<int>(stages);
 }
@@ -106,7 +110,8 @@ CT1D_HD constexpr int flagged_outputs(int t_tile) { return t_tile > 128 ? 8 : 4;
 struct Shared {
   int slab_bytes;  // [row][8 ic] halves
   int part_bytes;
-  int stage_bytes;  // [part][ic / 8]
+  int step_bytes;   // [part][ic / 8]
+  int stage_bytes;  // [step]
   int more;         // weights of channels beyond kRows
   int stages;       // [slot]
   int barriers;     // per slot full, empty
@@ -125,7 +130,8 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, const Facts& f) {
   Shared s{};
   s.slab_bytes = (t.T + static_cast<int>(f.halo)) * 16;
   s.part_bytes = 2 * s.slab_bytes;
-  s.stage_bytes = t.parts() * s.part_bytes;
+  s.step_bytes = t.parts() * s.part_bytes;
+  s.stage_bytes = t.stage_steps() * s.step_bytes;
   s.more = t.parts() * static_cast<int>(part_bytes(f.taps, f.steps));
   s.stages = s.more + static_cast<int>(more_bytes(f.taps, f.steps, f.more));
   s.barriers = s.stages + t.stages * s.stage_bytes;

@@ -25,12 +25,12 @@ __device__ __forceinline__ uint32 largest_of_tile(uint32 shared, int n) {
 ///
 /// The scale of tile n comes from tiles n - 2 and n - 3, of tiles 0 and 1 from tile 0. What was posted of them is
 /// complete when `empty` lets a stage of tile n in: the consumers have then seen the slot's last stage, which is of
-/// tile n - 1 or later, and all before it as full.
+/// tile n - 1 or later since a ring has no more stages than a tile, and all before it as full.
 template <class I>
 __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32 shared, int warp) {
   const Geometry& g = a.geometry;
   const uint32 walk = shared + I::kShared.walks + warp * 16;
-  Values<I> v;
+  Values<I> v[I::kStageSteps];
   float scale = 1.0f;
   float running = 0.0f;                                    // the tile's largest magnitude
   uint32 before = load_shared_4(shared + I::kShared.top);  // the largest of a tile before
@@ -48,27 +48,40 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
     scale = scale_of(top, kHeadroom).scale;
   };
 
+  const auto load = [&](int it) {
+    const Source source = source_of<I>(a, tile_now());
+#pragma unroll
+    for (int i = 0; i < I::kStageSteps; ++i) {
+      load_step<I>(v[i], source, g, it % I::kTileStages * I::kStageSteps + i);
+    }
+  };
+
   int it = warp;
-  load_stage<I>(v, source_of<I>(a, tile_now()), g, it % I::kSteps);
+  load(it);
 #pragma unroll 1
   for (; it < total; it += I::kProducers) {
     const int slot = it % I::kStages;
-    const int n = it / I::kSteps;
+    const int n = it / I::kTileStages;
     const uint32 stage = shared + I::kShared.stages + slot * I::kShared.stage_bytes;
     const uint32 flags = shared + I::kShared.flags + n % kFlagWords * 4;
     if (it >= I::kStages) barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);
-    if (it % I::kSteps < I::kProducers) begin_tile(n);
-    if (it % I::kSteps == 0 && one_lane()) save_tile<I>(shared, n, tile_now(), inverse_of(scale));
-    Seen seen;
-    store_stage<I>(v, scale, stage, seen);
-    if (I::kHalo > 0 && lane_of_warp() < I::kHalo * kStepChannels) {
-      store_before<I>(v.before, scale, stage, lane_of_warp());
+    if (it % I::kTileStages < I::kProducers) begin_tile(n);
+    if (it % I::kTileStages == 0 && one_lane()) save_tile<I>(shared, n, tile_now(), inverse_of(scale));
+#pragma unroll
+    for (int i = 0; i < I::kStageSteps; ++i) {
+      const uint32 to = stage + static_cast<uint32>(i * I::kShared.step_bytes);
+      Seen seen;
+      store_step<I>(v[i], scale, to, seen);
+      if (I::kHalo > 0 && lane_of_warp() < I::kHalo * kStepChannels) {
+        store_before<I>(v[i].before, scale, to, lane_of_warp());
+      }
+      test_step<I>(v[i], seen, scale, g, running, flags);
+      if constexpr (I::kHalo > 2) {
+        convert_long_halo<I>(source_of<I>(a, tile_now()), scale, g, it % I::kTileStages * I::kStageSteps + i, to,
+                             flags);
+      }
     }
-    test_stage<I>(v, seen, scale, g, running, flags);
-    if constexpr (I::kHalo > 2) {
-      convert_long_halo<I>(source_of<I>(a, tile_now()), scale, g, it % I::kSteps, stage, flags);
-    }
-    if (it % I::kSteps >= I::kSteps - I::kProducers) {
+    if (it % I::kTileStages >= I::kTileStages - I::kProducers) {
       const uint32 most = __reduce_max_sync(0xFFFFFFFFu, bits_of_float(running));
       running = 0.0f;
       if (one_lane()) store_shared_4(shared + I::kShared.maxima + n % kRing * 32 + warp * 4, most);
@@ -79,39 +92,48 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
 
     const int next = it + I::kProducers;
     if (next < total) {
-      if (next / I::kSteps != n) advance<I>(shared, walk);
-      load_stage<I>(v, source_of<I>(a, tile_now()), g, next % I::kSteps);
+      if (next / I::kTileStages != n) advance<I>(shared, walk);
+      load(next);
     }
   }
 }
 
-/// The same of x of 16 bits.
+/// The same of x of 16 bits. No scale waits for other warps: a tile may have less stages than there are producers.
 template <class I>
 __device__ __forceinline__ void produce_halves(const RunArguments& a, int total, uint32 shared, int warp) {
   const Geometry& g = a.geometry;
   const uint32 walk = shared + I::kShared.walks + warp * 16;
   const auto source_now = [&] { return pair_source_of<I>(a, find_tile<I>(shared, walk, static_cast<int>(g.batch))); };
-  Pairs<I> v;
+  Pairs<I> v[I::kStageSteps];
   Late late{};
   const auto load = [&](int it) {
     const PairSource source = source_now();
     late = source.late;
-    load_pairs<I>(v, source, g, it % I::kSteps);
+#pragma unroll
+    for (int i = 0; i < I::kStageSteps; ++i) {
+      load_pairs<I>(v[i], source, g, it % I::kTileStages * I::kStageSteps + i);
+    }
   };
   int it = warp;
+  constexpr bool kTwoTiles = I::kProducers > I::kTileStages;  // the producers' stages are of two, each of every second
+  if (kTwoTiles && it >= I::kTileStages) advance<I>(shared, walk);
   load(it);
 #pragma unroll 1
   for (; it < total; it += I::kProducers) {
     const int slot = it % I::kStages;
-    const int n = it / I::kSteps;
+    const int n = it / I::kTileStages;
     const uint32 stage = shared + I::kShared.stages + slot * I::kShared.stage_bytes;
     if (it >= I::kStages) barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);
-    if (it % I::kSteps == 0 && one_lane()) {
+    if (it % I::kTileStages == 0 && one_lane()) {
       save_tile<I>(shared, n, find_tile<I>(shared, walk, static_cast<int>(g.batch)), 1.0f);
     }
-    store_pairs<I>(v, late, stage);
-    if constexpr ((I::kHalo + 1) * kStepChannels > 32 * kSingles) {
-      store_long_halo<I>(source_now(), g, it % I::kSteps, stage);
+#pragma unroll
+    for (int i = 0; i < I::kStageSteps; ++i) {
+      const uint32 to = stage + static_cast<uint32>(i * I::kShared.step_bytes);
+      store_pairs<I>(v[i], late, to);
+      if constexpr ((I::kHalo + 1) * kStepChannels > 32 * kSingles) {
+        store_long_halo<I>(source_now(), g, it % I::kTileStages * I::kStageSteps + i, to);
+      }
     }
     async_proxy_fence();
     __syncwarp();
@@ -119,7 +141,8 @@ __device__ __forceinline__ void produce_halves(const RunArguments& a, int total,
 
     const int next = it + I::kProducers;
     if (next < total) {
-      if (next / I::kSteps != n) advance<I>(shared, walk);
+      if (next / I::kTileStages != n) advance<I>(shared, walk);
+      if (kTwoTiles) advance<I>(shared, walk);
       load(next);
     }
   }

@@ -20,30 +20,38 @@ struct StageWords {
   uint32 own;
 };
 
-/// Products of 16 channels and all taps. Low parts of x by high ones of weights and the other way round (Cross), or
+/// Products of a stage and all taps. Low parts of x by high ones of weights and the other way round (Cross), or
 /// high by high. `fresh`: what d held does not count.
 template <class I, bool Cross>
 __device__ __forceinline__ void multiply(Sums<I>& d, const Geometry& g, const StageWords& words, bool fresh) {
   matrix_fence();
 #pragma unroll
-  for (int product = 0; product < (Cross ? 2 : 1); ++product) {
+  for (int step = 0; step < I::kStageSteps; ++step) {
+    const uint32 w_step = words.weights + (step * I::kStepBytes >> 4);
+    const uint32 x_step = words.x + (step * I::kShared.step_bytes >> 4) + I::kHalo;
 #pragma unroll
-    for (int tap = 0; tap < I::kTaps; ++tap) {
-      const uint32 w_word =
-          words.weights + (((Cross && product == 1 ? I::kPartBytes : 0) + tap * 2 * kBlockBytes) >> 4);
-      const uint32 x_word =
-          words.x + (Cross && product == 0 ? I::kShared.part_bytes >> 4 : 0) + I::kHalo - I::reach(g, tap);
-      matrix_multiply<I::kT, typename I::Operand>(d.at, matrix_descriptor(w_word, 128), matrix_descriptor(x_word, 128),
-                                                  !fresh || product > 0 || tap > 0);
+    for (int product = 0; product < (Cross ? 2 : 1); ++product) {
+#pragma unroll
+      for (int tap = 0; tap < I::kTaps; ++tap) {
+        const uint32 w_word = w_step + (((Cross && product == 1 ? I::kPartBytes : 0) + tap * 2 * kBlockBytes) >> 4);
+        const uint32 x_word = x_step + (Cross && product == 0 ? I::kShared.part_bytes >> 4 : 0) - I::reach(g, tap);
+        matrix_multiply<I::kT, typename I::Operand>(d.at, matrix_descriptor(w_word, 128),
+                                                    matrix_descriptor(x_word, 128),
+                                                    !fresh || step > 0 || product > 0 || tap > 0);
+      }
     }
   }
   if constexpr (I::kMore > 0) {
 #pragma unroll
-    for (int tap = 0; tap < I::kTaps; ++tap) {
-      const uint32 x_word = words.own + I::kHalo - I::reach(g, tap);
-      matrix_multiply<I::kMore, typename I::Operand>(d.more, matrix_descriptor(x_word, 128),
-                                                     matrix_descriptor(words.more + (tap * kMoreBlockBytes >> 4), 128),
-                                                     !fresh || tap > 0);
+    for (int step = 0; step < I::kStageSteps; ++step) {
+      const uint32 w_step = words.more + (step * I::kTaps * kMoreBlockBytes >> 4);
+      const uint32 x_step = words.own + (step * I::kShared.step_bytes >> 4) + I::kHalo;
+#pragma unroll
+      for (int tap = 0; tap < I::kTaps; ++tap) {
+        matrix_multiply<I::kMore, typename I::Operand>(d.more, matrix_descriptor(x_step - I::reach(g, tap), 128),
+                                                       matrix_descriptor(w_step + (tap * kMoreBlockBytes >> 4), 128),
+                                                       !fresh || step > 0 || tap > 0);
+      }
     }
   }
   matrix_commit();

@@ -265,8 +265,8 @@ TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
       {"consume.cuh", "      matrix_wait<1>();\n      c.release(it - 1);\n      promote(sum, high",
        "      c.release(it - 1);\n      promote(sum, high"},
       {"consume.cuh", "    matrix_wait<1>();\n    promote(sum, cross", "    promote(sum, cross"},
-      {"consume.cuh", "    matrix_wait<0>();\n    c.release(first + I::kSteps - 1);\n    promote(sum, high",
-       "    c.release(first + I::kSteps - 1);\n    promote(sum, high"},
+      {"consume.cuh", "    matrix_wait<0>();\n    c.release(first + I::kTileStages - 1);\n    promote(sum, high",
+       "    c.release(first + I::kTileStages - 1);\n    promote(sum, high"},
       {"products.cuh", "  matrix_fence();", ""},
       {"products.cuh", "  matrix_commit();", ""},
       {"produce.cuh", "async_proxy_fence();", ""},
@@ -279,11 +279,11 @@ TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalIsCaught) {
 /// What only operands of 16 bits go through.
 TEST(HostFamilyFaultsOfWgmmaShared, EveryMissingFenceWaitAndArrivalOf16BitsIsCaught) {
   const std::string end = "    async_proxy_fence();\n    __syncwarp();\n    if (one_lane()) barrier_arrive(full";
-  const std::string halo = "g, it % I::kSteps, stage);\n    }\n";
+  const std::string halo = "I::kStageSteps + i, to);\n      }\n    }\n";
   const std::string wait =
       "barrier_wait(empty_barrier(shared + I::kShared.barriers, slot), (it / I::kStages - 1) & 1);\n";
-  const std::string save = "    if (it % I::kSteps == 0 && one_lane()) {\n";
-  const std::string last = "    c.release(first + I::kSteps - 1);\n    gather";
+  const std::string save = "    if (it % I::kTileStages == 0 && one_lane()) {\n";
+  const std::string last = "    c.release(first + I::kTileStages - 1);\n    gather";
   const std::string other = "        c.release(it - 1);\n      }\n      if (n > 0) {";
   const std::string fenced = halo + end, waited = wait + save, done = "    matrix_wait<0>();\n" + last,
                     one_left = "        matrix_wait<1>();\n" + other, empty = ";\n" + save,

@@ -1,10 +1,12 @@
 // Every family's default configuration compiles without spills for every architecture that the project names.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 
 #include "baselines/baseline.h"
 #include "jit_fixture.h"
+#include "tuner/core/config.h"
 #include "tuner/family/family.h"
 #include "tuner/jit/ptxas_report.h"
 #include "tuner/measure/measure.h"
@@ -95,6 +97,33 @@ TEST_P(FamilyOnArch, SupportUnitsCompileToo) {
 INSTANTIATE_TEST_SUITE_P(Archs, FamilyOnArch, ::testing::ValuesIn(devices()),
                          [](const auto& device) { return device.param.arch; });
 
+/// `from` with some of its values changed.
+Configuration changed(Configuration from, const std::map<std::string, std::int64_t>& changes) {
+  for (auto& [key, value] : from)
+    if (const auto change = changes.find(key); change != changes.end()) value = change->second;
+  return from;
+}
+
+/// A producer warp of `wgmma_shared` that has all of 32 channels in its registers.
+TEST(Family, StagesOf32ChannelsCompileWithoutSpills) {
+  const TemporaryFolder cache;
+  const auto compiler = make_nvrtc_compiler(testing::nvrtc_options(cache.path()));
+  const Family* family = find_family("wgmma_shared");
+  ASSERT_NE(family, nullptr);
+  const std::map<std::string, std::int64_t> ways[] = {
+      {{"channels", 32}}, {{"channels", 32}, {"producers", 4}, {"stages", 4}, {"consumer_registers", 168}}};
+  for (const Accuracy accuracy : {Accuracy::tf32, Accuracy::fp16})
+    for (const auto& way : ways) {
+      if (accuracy == Accuracy::tf32 && way.size() == 1) continue;  // eight producers have no stage of every tile
+      const BuildContext context{kSeed, accuracy, devices()[3]};
+      const Configuration configuration = changed(family->default_configuration(context), way);
+      for (const Constraint& c : family->constraints(context)) EXPECT_TRUE(c.holds(configuration)) << c.reason;
+      const auto unit = compiler->compile(family->build(context, configuration).unit).get();
+      ASSERT_TRUE(unit) << unit.failure().reason << "\n" << unit.failure().log;
+      EXPECT_EQ(unit->spill_bytes, 0) << to_string(configuration) << "\n" << unit->log;
+    }
+}
+
 int count_of(const std::string& text, const std::string& what) {
   int found = 0;
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
@@ -110,11 +139,9 @@ TEST(Family, StreamingMarksTheStoresOfTiles) {
       const Family* family = find_family(name);
       ASSERT_NE(family, nullptr);
       const BuildContext context{kSeed, accuracy, devices()[3]};
-      Configuration configuration = family->default_configuration(context);
+      const Configuration usual = family->default_configuration(context);
       const auto stores_of = [&](std::int64_t streaming) {
-        for (auto& [key, value] : configuration)
-          if (key == "streaming") value = streaming;
-        const auto ptx = compiler->ptx(family->build(context, configuration).unit);
+        const auto ptx = compiler->ptx(family->build(context, changed(usual, {{"streaming", streaming}})).unit);
         EXPECT_TRUE(ptx) << ptx.failure().reason;
         return std::pair(count_of(*ptx, "st.global."), count_of(*ptx, "st.global.cs."));
       };
