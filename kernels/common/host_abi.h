@@ -3,12 +3,12 @@
 // The shared object needs no library: it exports one `ct1d_host_unit`, and reaches the program through the table of
 // functions in the Worker that runs it. A worker is an OS thread; the stacks of its fibres (one a CUDA thread) lie in
 // one arena of kArenaBytes, aligned to its size, with the Worker at its start, so that code on a fibre finds the Worker
-// from its own stack pointer. Whoever adds to Services (clusters, say) appends to it and raises kAbiVersion.
+// from its own stack pointer. Whoever adds to Services appends to it and raises kAbiVersion.
 #pragma once
 
 namespace ct1d_host {
 
-inline constexpr unsigned kAbiVersion = 4;
+inline constexpr unsigned kAbiVersion = 5;
 inline constexpr unsigned long long kArenaBytes = 1ull << 28;
 /// Every byte of memory that holds no value yet: NaN in fp32, fp16 and bf16, -1 as an integer.
 inline constexpr unsigned char kPoisonByte = 0xFF;
@@ -120,6 +120,15 @@ struct Services {
 
   /// Waits until all 32 lanes of the warp arrived with the same type of operands, and adds their product.
   void (*warp_matrix)(Worker*, const WarpProduct*, Site);
+
+  // Clusters (cluster.cuh).
+  void (*cluster_arrive)(Worker*, Site);
+  void (*cluster_wait)(Worker*, Site);
+  /// On the mbarrier at that address in the cluster's block of that rank.
+  void (*mbarrier_arrive_of_block)(Worker*, unsigned address, unsigned rank, Site);
+  /// bulk_load to the same addresses in the blocks whose rank's bit is set in `blocks`.
+  void (*bulk_load_to_blocks)(Worker*, unsigned shared, const void* global, unsigned bytes, unsigned barrier,
+                              unsigned blocks, void (*read)(void* target, const void* source, unsigned bytes), Site);
 };
 
 /// State of the OS thread that runs a block. Lies at the start of its arena.
@@ -130,6 +139,7 @@ struct Worker {
   Dim3 block_dim;
   Dim3 grid_dim;
   void* dynamic_shared;  // 1024-byte aligned
+  unsigned cluster_rank;
 };
 
 /// A kernel instance: called once a thread with the address of its one argument.

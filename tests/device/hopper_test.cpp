@@ -3,6 +3,7 @@
 
 #include "tests/core/temporary_folder.h"
 #include "tests/device/gpu.h"
+#include "tests/host/cluster_kernel.h"
 #include "tests/host/hopper_kernel.h"
 
 namespace tuner {
@@ -72,6 +73,33 @@ TEST_F(HopperGpu, ComputesWhatHostExecutionDoes) {
   y->download(got.data(), kOutputs * 4);
   EXPECT_EQ(std::memcmp(got.data(), problem.y.data(), kOutputs * 4), 0);
   EXPECT_EQ(y->guard_violations(), 0u);
+}
+
+TEST_F(HopperGpu, BlocksOfAClusterLoadForEachOther) {
+  if (device_->environment().device.arch != "sm_90a") GTEST_SKIP() << "the GPU is no sm_90a";
+  constexpr unsigned kBlocks = 528;  // in turns on the SMs
+  CompileUnit unit;
+  unit.source = kernel_source(kShared, kClusterIncludes);
+  unit.kernels = {"kernel"};
+  unit.source.replace(unit.source.find("__global__"), 10, "extern \"C\" __global__");
+  const auto module = device_->load(compile(unit));
+  ASSERT_TRUE(module) << module.failure().reason;
+  const auto values = ramp(kTiles * kTileFloats);
+  const auto x = device_->allocate(values.size() * 4), y = device_->allocate(kBlocks * 32 * 4);
+  x->upload(values.data(), values.size() * 4);
+  ct1d::RunArguments arguments{};
+  arguments.x = x->data();
+  arguments.y = y->data();
+  for (int again = 0; again < 20; ++again) {
+    y->fill(0xFFFFFFFF);
+    const auto launched = (*module)->launch({"kernel", cluster_shape(kBlocks)}, arguments);
+    ASSERT_TRUE(launched) << launched.failure().reason;
+    const auto done = device_->synchronize();
+    ASSERT_TRUE(done) << done.failure().reason;
+    std::vector<float> got(kBlocks * 32);
+    y->download(got.data(), got.size() * 4);
+    ASSERT_EQ(got, expected_of_clusters(values, kBlocks));
+  }
 }
 
 }  // namespace

@@ -135,7 +135,8 @@ TEST(HostFault, LaunchesThatCudaRefusesAreRefused) {
   EXPECT_THAT(refused({2147483648u, 1, 1, 32, 1, 1, 0, 1}), HasSubstr("grid"));
   EXPECT_THAT(refused({1, 1, 1, 1, 1, 65, 0, 1}), HasSubstr("block"));
   EXPECT_THAT(refused(shape_of(1, 32, 227 * 1024 + 1)), HasSubstr("dynamic shared memory"));
-  EXPECT_THAT(refused({2, 1, 1, 32, 1, 1, 0, 2}), HasSubstr("cluster"));
+  EXPECT_THAT(refused({3, 1, 1, 32, 1, 1, 0, 2}), HasSubstr("not a multiple of the cluster's 2"));
+  EXPECT_THAT(refused({34, 1, 1, 32, 1, 1, 0, 17}), HasSubstr("clusters of 17 blocks"));
   const auto both = run(shape_of(1, 32, 226 * 1024), {}, 1);
   ASSERT_FALSE(both);
   EXPECT_THAT(both.failure().reason, HasSubstr("exceed 232448 bytes"));

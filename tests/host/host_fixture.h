@@ -125,7 +125,7 @@ inline bool under_sanitizer() { return std::getenv("CT1D_HOST_TEST_CHILD") != nu
 
 /// Runs the current test again in a process that has the sanitizer's runtime; there, under_sanitizer() holds.
 inline ChildEnd run_under_sanitizer() {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const std::string preload = kernels(true).preload();
   EXPECT_FALSE(preload.empty()) << "the C++ compiler has no shared address sanitizer runtime";
   const std::string command = "CT1D_HOST_TEST_CHILD=1 LD_PRELOAD='" + preload +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tuner/device/host_cluster.h"
 #include "tuner/device/host_report.h"
 #include "tuner/device/host_sanitizer.h"
 
@@ -24,24 +25,16 @@ void shuffle(std::vector<std::uint16_t>& order, Random& random) {
 
 }  // namespace
 
-BlockRunner::BlockRunner() {
+BlockRunner::BlockRunner(HostCluster& cluster, unsigned rank) : cluster_(cluster) {
   head_ = new (arena_.head()) Head{};
   head_->services = &kServices;
   head_->runner = this;
+  head_->cluster_rank = rank;
   report_context_on_sanitizer_death();
 }
 BlockRunner::~BlockRunner() = default;
 
 HostThread& BlockRunner::current() { return *static_cast<HostThread*>(head_->current); }
-
-std::optional<std::string> BlockRunner::run(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed) {
-  start(kernel, block, seed);
-  const RunningBlock running(*head_, kernel, &shared_.dynamic());
-  run_rounds();
-  if (!failure_) check_end();
-  if (!failure_) return std::nullopt;
-  return describe(kernel_, block) + ": " + *std::exchange(failure_, std::nullopt);
-}
 
 void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed) {
   const ct1d::LaunchShape& shape = kernel.shape;
@@ -51,6 +44,7 @@ void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::ui
   kernel_ = kernel;
   random_ = Random(seed);
   abandoning_ = false;
+  failure_.reset();
   head_->block_index = block;
   head_->block_dim = {shape.block_x, shape.block_y, shape.block_z};
   head_->grid_dim = {shape.grid_x, shape.grid_y, shape.grid_z};
@@ -72,6 +66,7 @@ void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::ui
                     linear / (shape.block_x * shape.block_y)};
     thread.state = ThreadState::ready;
     thread.gave_up_at = ~std::uint64_t{0};
+    thread.cluster_arrivals = thread.cluster_waits = 0;
     thread.copies.reset();
     ready_.push_back(static_cast<std::uint16_t>(i));
   }
@@ -83,21 +78,16 @@ void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::ui
   for (MatrixUnit& unit : matrix_) unit.start();
 }
 
-void BlockRunner::run_rounds() {
-  do {
-    while (!ready_.empty()) {
-      round_.swap(ready_);
-      ready_.clear();
-      shuffle(round_, random_);
-      for (const std::uint16_t i : round_) {
-        resume(*threads_[i]);
-        if (failure_) return abandon();
-      }
-    }
-  } while (live_ != 0 && go_on_without_threads());
-  if (live_ == 0 && !failure_) return;
-  if (!failure_) failure_ = describe_stuck();
-  abandon();
+void BlockRunner::run_round() {
+  const RunningBlock running(*head_, kernel_, &shared_.dynamic());
+  round_.swap(ready_);
+  ready_.clear();
+  shuffle(round_, random_);
+  for (const std::uint16_t i : round_) {
+    resume(*threads_[i]);
+    if (failure_) return;
+  }
+  if (live_ == 0) check_end();
 }
 
 void BlockRunner::resume(HostThread& thread) {
@@ -162,6 +152,7 @@ void BlockRunner::thread_exited(HostThread& thread) {
     if ((warp.waiting >> lane & 1) != 0) complete_exchange(w, threads_[w * kWarpSize + lane]->mask);
   for (unsigned id = 0; id < barriers_.size(); ++id)
     if (!barriers_[id].waiting.empty()) complete_barrier(id);
+  cluster_.thread_exited(thread);
 }
 
 void BlockRunner::abandon() {

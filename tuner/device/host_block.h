@@ -1,4 +1,4 @@
-// One CUDA block at a time on fibres: thread order, barriers, warp-wide operations, shared memory.
+// A CUDA block on fibres: thread order, barriers, warp-wide operations, shared memory.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct HostKernel {
 };
 
 inline constexpr std::size_t kMaxBlockThreads = 1024;
-enum class ThreadState : std::uint8_t { ready, at_barrier, in_exchange, at_mbarrier, at_matrix, exited };
+enum class ThreadState : std::uint8_t { ready, at_barrier, in_exchange, at_mbarrier, at_matrix, at_cluster, exited };
 
 /// A CUDA thread: what the kernel sees, its fibre, and what it waits for.
 struct HostThread : ct1d_host::Thread {
@@ -41,32 +41,52 @@ struct HostThread : ct1d_host::Thread {
   unsigned mask = 0;
   unsigned source_lane = 0;
   unsigned long long payload = 0;
-  std::uint32_t mbarrier = 0;    // address
-  bool may_give_up = false;      // its wait for the mbarrier may end without success
-  bool gave_up = false;          // and did so,
-  std::uint64_t gave_up_at = 0;  // at this count of progress
-  unsigned matrix_groups = 0;    // that its wait for matrix products leaves in flight
+  std::uint32_t mbarrier = 0;          // address
+  bool may_give_up = false;            // its wait for the mbarrier may end without success
+  bool gave_up = false;                // and did so,
+  std::uint64_t gave_up_at = 0;        // at this count of progress
+  unsigned matrix_groups = 0;          // that its wait for matrix products leaves in flight
+  std::uint64_t cluster_arrivals = 0;  // at the cluster's barrier
+  std::uint64_t cluster_waits = 0;     // of these phases
   ct1d_host::Site site{};
   ct1d_host::Tally tally{};
   ct1d_host::Exchange result{};
   PendingCopies copies;
 };
 
-/// Runs blocks on the calling OS thread, which must stay the same for its lifetime.
+class HostCluster;
+
+/// Runs one block after the other on the calling OS thread, which must stay the same for its lifetime, in turns with
+/// the other blocks of the cluster (host_cluster.h).
 ///
 /// Threads run in rounds: each that can run does so, in an order drawn from the seed, until its next barrier, warp-wide
-/// operation, wait or end. Exited threads do not count at barriers. When nobody can run and somebody waits, bulk loads
-/// in flight complete, then waits that need not succeed give up; after that the block has failed, and the failure says
-/// who waits where.
+/// operation, wait or end. Exited threads do not count at barriers. When nobody in the cluster can run and somebody
+/// waits, bulk loads in flight complete, then waits that need not succeed give up; after that the block has failed, and
+/// the failure says who waits where.
 class BlockRunner {
  public:
-  BlockRunner();
+  BlockRunner(HostCluster& cluster, unsigned rank);
   ~BlockRunner();
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  /// Nothing, or what the block did wrong. The same for the same seed, if no other block's writes matter.
-  std::optional<std::string> run(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed);
+  /// The threads are ready, none has run. What follows is the same for the same seed, if no other block's writes
+  /// matter.
+  void start(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed);
+  /// Each thread that can run does once; the block's end is checked after the last. Stops at a failure.
+  void run_round();
+  /// Nobody in the cluster can run: whether something else can happen in this block, or failed.
+  bool go_on_without_threads();
+  /// Ends the threads of a block that failed, or whose cluster did.
+  void abandon();
+
+  bool can_run() const { return !ready_.empty(); }
+  bool has_ended() const { return live_ == 0; }
+  std::size_t live_threads() const { return live_; }
+  const std::optional<std::string>& failure() const { return failure_; }
+  std::string describe_place() const;  // "kernel<4, float>, block (1, 0, 0)"
+  std::string describe_waits() const;  // of all threads, "; thread (0, 0, 0) waits in ...; 3 threads have exited"
+  void release_from_cluster();         // those who wait at the cluster's barrier
 
  private:
   struct Head : ct1d_host::Worker {  // what kernels see, at the start of the arena
@@ -116,14 +136,18 @@ class BlockRunner {
   static void matrix_wait(ct1d_host::Worker*, unsigned groups_in_flight, ct1d_host::Site);
   static void mbarrier_arrive_after_copies(ct1d_host::Worker*, unsigned address, ct1d_host::Site);
   static void warp_matrix(ct1d_host::Worker*, const ct1d_host::WarpProduct*, ct1d_host::Site);
+  // Of clusters (host_cluster.cpp).
+  static void cluster_arrive(ct1d_host::Worker*, ct1d_host::Site);
+  static void cluster_wait(ct1d_host::Worker*, ct1d_host::Site);
+  static void mbarrier_arrive_of_block(ct1d_host::Worker*, unsigned address, unsigned rank, ct1d_host::Site);
+  static void bulk_load_to_blocks(ct1d_host::Worker*, unsigned shared, const void* global, unsigned bytes,
+                                  unsigned barrier, unsigned blocks, void (*read)(void*, const void*, unsigned),
+                                  ct1d_host::Site);
   static const ct1d_host::Services kServices;
   static BlockRunner& of(ct1d_host::Worker* worker);
   static void thread_body(void* thread);
 
   HostThread& current();
-  void start(const HostKernel& kernel, ct1d_host::Dim3 block, std::uint64_t seed);
-  void run_rounds();
-  bool go_on_without_threads();
   bool let_waits_give_up();
   void resume(HostThread& thread);
   void suspend(HostThread& thread);
@@ -133,6 +157,9 @@ class BlockRunner {
   void pass_time(HostThread& thread);
   Barrier& barrier_for(unsigned id, unsigned threads, ct1d_host::Site site);
   MatrixUnit& matrix_unit(ct1d_host::Site site);
+  BlockRunner& block_of_rank(const char* what, unsigned rank, ct1d_host::Site site);
+  void issue_load(BlockRunner& to, unsigned shared, std::vector<unsigned char> data, unsigned barrier,
+                  ct1d_host::Site site);
   void check_bulk(const char* what, const void* global, unsigned shared, unsigned bytes, ct1d_host::Site site);
   bool complete_barrier(unsigned id);
   bool complete_exchange(unsigned warp, unsigned mask);
@@ -141,11 +168,10 @@ class BlockRunner {
   [[noreturn]] void fail_here(const std::string& what, ct1d_host::Site site);
   [[noreturn]] void fail_block(std::string what);
   void check(const std::optional<std::string>& wrong, ct1d_host::Site site);
-  void abandon();
   void check_end();
   std::string describe_wait_of(const HostThread& thread) const;
-  std::string describe_stuck() const;
 
+  HostCluster& cluster_;
   FibreArena arena_;
   Head* head_;
   std::vector<std::unique_ptr<HostThread>> threads_;  // grows to the largest block seen

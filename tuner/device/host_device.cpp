@@ -17,7 +17,6 @@
 namespace tuner {
 namespace {
 
-constexpr int kMaxOsThreads = 24;  // each maps up to 2048 regions for its stacks, of 65530 a process may have
 constexpr std::size_t kBufferAlignment = 256;
 
 Failure launch_failure(std::string reason) { return {Outcome::launch_failed, std::move(reason), {}}; }
@@ -62,7 +61,10 @@ std::string illegal(const ct1d::LaunchShape& s) {
                        s.block_y, s.block_z);
   if (s.shared_bytes > kMaxSharedBytes)
     return fmt::format("{} bytes of dynamic shared memory: at most {}", s.shared_bytes, kMaxSharedBytes);
-  if (s.cluster_x > 1) return fmt::format("cluster of {} blocks: Host execution has no clusters yet", s.cluster_x);
+  if (s.cluster_x > kMaxClusterBlocks)
+    return fmt::format("clusters of {} blocks: at most {}", s.cluster_x, kMaxClusterBlocks);
+  if (s.cluster_x > 1 && s.grid_x % s.cluster_x != 0)
+    return fmt::format("grid of {} blocks along x: not a multiple of the cluster's {}", s.grid_x, s.cluster_x);
   return {};
 }
 
@@ -130,7 +132,7 @@ class HostDevice final : public Device {
  private:
   static int thread_count(const HostOptions& options) {
     const int wanted = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-    return std::clamp(wanted, 1, kMaxOsThreads);
+    return std::clamp(wanted, 1, kMaxPoolThreads);
   }
 
   Environment environment_;

@@ -155,12 +155,16 @@ void BlockRunner::bulk_load(Worker* worker, unsigned shared, const void* global,
   runner.check(runner.mbarriers_.usable_by_loads(barrier), site);
   std::vector<unsigned char> data(bytes);
   read(data.data(), global, bytes);
+  runner.issue_load(runner, shared, std::move(data), barrier, site);
+}
+
+/// Of the calling thread, to its own block or another one.
+void BlockRunner::issue_load(BlockRunner& to, unsigned shared, std::vector<unsigned char> data, unsigned barrier,
+                             Site site) {
   std::vector<std::uint16_t> released;
-  runner.check(
-      runner.bulk_.issue({shared, barrier, std::move(data), draw_moment(runner.random_), runner.current().linear, site},
-                         released),
-      site);
-  runner.release_all(released);
+  check(to.bulk_.issue({shared, barrier, std::move(data), draw_moment(random_), current().linear, site}, released),
+        site);
+  to.release_all(released);
 }
 
 void BlockRunner::bulk_store(Worker* worker, void* global, unsigned shared, unsigned bytes,

@@ -6,7 +6,7 @@
 namespace tuner {
 
 HostPool::HostPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
 }
 
 HostPool::~HostPool() {
@@ -22,7 +22,8 @@ std::optional<std::string> HostPool::run(const HostKernel& kernel, std::uint64_t
   std::unique_lock lock(mutex_);
   job_.kernel = kernel;
   job_.seed = seed;
-  job_.blocks = std::uint64_t{kernel.shape.grid_x} * kernel.shape.grid_y * kernel.shape.grid_z;
+  job_.clusters =
+      std::uint64_t{kernel.shape.grid_x} * kernel.shape.grid_y * kernel.shape.grid_z / cluster_blocks(kernel);
   job_.next = 0;
   job_.stop = false;
   failure_.reset();
@@ -34,8 +35,8 @@ std::optional<std::string> HostPool::run(const HostKernel& kernel, std::uint64_t
   return failure_->second;
 }
 
-void HostPool::serve() {
-  std::optional<BlockRunner> runner;  // made by the first job, on the thread that uses it
+void HostPool::serve(std::size_t thread) {
+  std::optional<HostCluster> cluster;  // made by the first job, on the thread that uses it
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -43,35 +44,33 @@ void HostPool::serve() {
     if (closing_) return;
     seen = generation_;
     lock.unlock();
+    // No more blocks at a time than without clusters.
+    const bool takes_part = thread == 0 || (thread + 1) * cluster_blocks(job_.kernel) <= kMaxPoolThreads;
     try {
-      if (!runner) runner.emplace();
-      run_blocks(*runner);
+      if (takes_part && !cluster) cluster.emplace();
+      if (takes_part) run_clusters(*cluster);
     } catch (const std::exception& error) {
       record(0, std::string("Host execution ran out of memory for stacks or shared memory: ") + error.what());
-      runner.reset();
+      cluster.reset();
     }
     lock.lock();
     if (--busy_ == 0) done_.notify_all();
   }
 }
 
-// Blocks are taken in order and finished once taken, so the lowest one that fails does not depend on timing.
-void HostPool::run_blocks(BlockRunner& runner) {
-  const ct1d::LaunchShape& shape = job_.kernel.shape;
+// Clusters are taken in order and finished once taken, so the lowest one that fails does not depend on timing.
+void HostPool::run_clusters(HostCluster& cluster) {
   while (!job_.stop) {
-    const std::uint64_t block = job_.next++;
-    if (block >= job_.blocks) return;
-    const ct1d_host::Dim3 index{static_cast<unsigned>(block % shape.grid_x),
-                                static_cast<unsigned>(block / shape.grid_x % shape.grid_y),
-                                static_cast<unsigned>(block / shape.grid_x / shape.grid_y)};
-    if (auto what = runner.run(job_.kernel, index, mix64(job_.seed ^ mix64(block)))) record(block, std::move(*what));
+    const std::uint64_t number = job_.next++;
+    if (number >= job_.clusters) return;
+    if (auto what = cluster.run(job_.kernel, number, job_.seed)) record(number, std::move(*what));
   }
 }
 
-void HostPool::record(std::uint64_t block, std::string what) {
+void HostPool::record(std::uint64_t cluster, std::string what) {
   const std::lock_guard lock(mutex_);
   job_.stop = true;
-  if (!failure_ || block < failure_->first) failure_.emplace(block, std::move(what));
+  if (!failure_ || cluster < failure_->first) failure_.emplace(cluster, std::move(what));
 }
 
 }  // namespace tuner

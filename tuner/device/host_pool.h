@@ -1,4 +1,4 @@
-// Spreads the blocks of a launch over OS threads, each with its own BlockRunner.
+// Spreads the clusters of a launch, single blocks where it has none, over OS threads, each with its own HostCluster.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "tuner/device/host_block.h"
+#include "tuner/device/host_cluster.h"
 
 namespace tuner {
+
+/// A block maps up to 2048 regions for its stacks, of 65530 that a process may have.
+inline constexpr int kMaxPoolThreads = 20;
 
 class HostPool {
  public:
@@ -28,13 +31,13 @@ class HostPool {
   struct Job {
     HostKernel kernel{};
     std::uint64_t seed = 0;
-    std::uint64_t blocks = 0;
+    std::uint64_t clusters = 0;
     std::atomic<std::uint64_t> next{0};
     std::atomic<bool> stop{false};
   };
-  void serve();
-  void run_blocks(BlockRunner& runner);
-  void record(std::uint64_t block, std::string what);
+  void serve(std::size_t thread);
+  void run_clusters(HostCluster& cluster);
+  void record(std::uint64_t cluster, std::string what);
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -50,6 +50,7 @@ std::string describe_wait(const HostThread& thread) {
     return std::string(thread.may_give_up ? "barrier_try() at " : "barrier_wait() at ") + describe(thread.site);
   if (thread.state == ThreadState::at_matrix)
     return fmt::format("matrix_wait<{}>() at {}", thread.matrix_groups, describe(thread.site));
+  if (thread.state == ThreadState::at_cluster) return "cluster_wait() at " + describe(thread.site);
   const char* const names[] = {"__syncwarp", "a shuffle", "a vote"};
   return fmt::format("{} with mask {:#010x} at {}", names[static_cast<unsigned>(thread.operation)], thread.mask,
                      describe(thread.site));

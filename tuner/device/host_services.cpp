@@ -34,7 +34,11 @@ const ct1d_host::Services BlockRunner::kServices = {&barrier,
                                                     &matrix_commit,
                                                     &matrix_wait,
                                                     &mbarrier_arrive_after_copies,
-                                                    &warp_matrix};
+                                                    &warp_matrix,
+                                                    &cluster_arrive,
+                                                    &cluster_wait,
+                                                    &mbarrier_arrive_of_block,
+                                                    &bulk_load_to_blocks};
 
 BlockRunner& BlockRunner::of(ct1d_host::Worker* worker) { return *static_cast<Head*>(worker)->runner; }
 

@@ -4,7 +4,6 @@
 
 namespace tuner {
 
-/// Nobody can run: whether something else can happen.
 bool BlockRunner::go_on_without_threads() {
   std::vector<std::uint16_t> released;
   while (bulk_.arrivals_in_flight()) {
@@ -38,8 +37,10 @@ std::string BlockRunner::describe_wait_of(const HostThread& thread) const {
   return text;
 }
 
-std::string BlockRunner::describe_stuck() const {
-  std::string text = "deadlock: no thread can go on";
+std::string BlockRunner::describe_place() const { return describe(kernel_, head_->block_index); }
+
+std::string BlockRunner::describe_waits() const {
+  std::string text;
   std::vector<bool> told(block_threads_, false);
   for (std::size_t i = 0; i < block_threads_; ++i) {
     const HostThread& first = *threads_[i];
