@@ -15,21 +15,10 @@ using ct1d::int64;
 using ct1d::wgmma_packed::Tunables;
 namespace layout = ct1d::wgmma_packed;
 
-/// Terms that an accumulator sums before what it cuts off, all of one sign on data of one sign, shows in a class's
-/// bound (docs/PERFORMANCE.md, wgmma). In class tf32 rows are held to 1.1 times what rounded operands leave, which
-/// averages out as 1 / sqrt(products) where what is cut off does not: an H200 found 256 terms 1.05 times too wrong
-/// among 3,072 products, 1.01 among 2,048. Cut off are 1.1e-8 of the sum a term, left by rounding 2.7e-4 /
-/// sqrt(products).
-int most_terms(const BuildContext& context) {
-  if (context.accuracy == Accuracy::fp16) return 384;
-  if (context.accuracy == Accuracy::bf16) return 1024;
-  const Geometry g = context.problem.geometry();
-  const double products = static_cast<double>(g.in_channels) * static_cast<double>(ct1d::offsets_of(g).count);
-  return static_cast<int>(std::min(256.0, 0.35 * 2.7e-4 / 1.1e-8 / std::sqrt(products)));
-}
 int element_bytes(const BuildContext& context) { return bytes_of(element_of(context.accuracy)); }
 layout::Facts facts_of(const Tunables& t, const BuildContext& context) {
-  return layout::facts_of(t, context.problem.geometry(), most_terms(context));
+  const Geometry g = context.problem.geometry();
+  return layout::facts_of(t, g, layout::most_terms(g, element_bytes(context), context.accuracy == Accuracy::bf16));
 }
 
 /// The kernels count places, rows, tiles and stages in 32 bits.
@@ -41,7 +30,8 @@ bool fits_int(const Geometry& g) {
   const double rows = 2 * real(g.out_channels) * real(g.stride) + 128;
   const double tiles = (places / 64 + 1) * (rows / 60 + 1);
   const double packs = (places / 32 + 6) * (real(g.in_channels) / 16 + 8);
-  return std::max({reach + 1024 * real(g.stride), places, rows * 64, tiles, packs}) < kMost;
+  const double panels = rows / 60 * (real(g.in_channels) / 16 + 1);  // of a step
+  return std::max({reach + 1024 * real(g.stride), places, rows * 64, tiles, packs, panels}) < kMost;
 }
 
 std::string arguments(const Tunables& t, const BuildContext& context) {
@@ -74,6 +64,9 @@ std::vector<Constraint> requirements(const BuildContext& context) {
       constraint<T>({"band"}, "band must be 1 or more", [](const T& t) { return t.band >= 1; }),
       constraint<T>({"blocks"}, "blocks must not exceed the device's SMs: one is resident on each",
                     [most = device.sm_count](const T& t) { return t.blocks >= 1 && (most == 0 || t.blocks <= most); }),
+      constraint<T>({"cluster"}, "cluster must be 1 or 2", [](const T& t) { return t.cluster == 1 || t.cluster == 2; }),
+      constraint<T>({"blocks", "cluster"}, "blocks must be a multiple of the cluster",
+                    [](const T& t) { return t.blocks % t.cluster == 0; }),
       constraint<T>({"T", "rows", "products", "stages"}, "the ring must fit the device's shared memory a block",
                     [context, limit = device.shared_per_block_optin](const T& t) {
                       const layout::Facts f = facts_of(t, context);
@@ -99,6 +92,13 @@ std::vector<Constraint> economies(const BuildContext& context) {
                       return t.band == 1 ||
                              t.band < 2 * ct1d::ceil_div(layout::extent_of(t, g).place_tiles, t.place_tiles());
                     }),
+      constraint<T>({"band", "cluster"}, "band must be a multiple of the cluster, whose tiles have the same panels",
+                    [](const T& t) { return t.band % t.cluster == 0; }),
+      constraint<T>({"T", "rows", "cluster"}, "a cluster needs as many tiles of places as it has blocks",
+                    [g](const T& t) {
+                      return t.cluster == 1 ||
+                             t.cluster <= ct1d::ceil_div(layout::extent_of(t, g).place_tiles, t.place_tiles());
+                    }),
   };
 }
 
@@ -122,12 +122,19 @@ Tunables smallest(const BuildContext& context) {
 
 /// Time of the products, in stages of a 64 by 64 tile: tiles in whole waves, a warpgroup's share each.
 double cost_of(const Tunables& t, const Geometry& g) {
-  const double tiles = layout::schedule_of(t, g).tiles;
-  const double waves = std::ceil(tiles / t.blocks);
+  const double tiles = layout::schedule_of(t, g).tiles;  // of clusters
+  const double waves = std::ceil(tiles * t.cluster / t.blocks);
   // What an SM's stage takes: its products, or its bytes from L2, at about 28 a cycle.
   const double products = 2.0 * t.T * t.products;
-  const double bytes = t.parts() * (t.row_tiles() * 2048.0 + t.place_tiles() * t.T * 32.0 / 2) / 14;
+  const double bytes = t.parts() * (t.row_tiles() * 2048.0 / t.cluster + t.place_tiles() * t.T * 32.0 / 2) / 14;
   return waves * (std::max(products, bytes) + 24);
+}
+
+/// Three products are not bound by what their operands weigh, and blocks that wait for each other want tiles to do so
+/// behind.
+bool clusters_by_default(const Tunables& t, const Geometry& g) {
+  return t.products == 1 &&
+         layout::schedule_of(t, g).tiles * static_cast<unsigned>(t.cluster) >= 2 * static_cast<unsigned>(t.blocks);
 }
 
 class WgmmaPackedFamily final : public Family {
@@ -161,7 +168,11 @@ class WgmmaPackedFamily final : public Family {
              {2, 3, 4, 5, 6, 8, 10, 12},
              "of the ring, 16 channels of packed x and weights each; 2: stride and offsets known at run time"},
             {"band", {1, 2, 4, 8, 16, 32}, "tiles of places whose panels of rows are walked together"},
-            {"blocks", block_values(), "persistent blocks, one an SM"}};
+            {"blocks", block_values(), "persistent blocks, one an SM"},
+            {"cluster",
+             {1, 2},
+             "blocks with neighbouring tiles of places that load their weights together, a share each",
+             std::int64_t{1}}};
   }
 
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
@@ -174,16 +185,19 @@ class WgmmaPackedFamily final : public Family {
     for (const int tile : {192, 128, 96, 64})
       for (const int rows : {128, 64})
         for (const int band : {8, 4, 2, 1})
-          for (const int stages : {12, 8, 6, 5, 4, 3}) {
-            Tunables t = best;
-            t.T = tile;
-            t.rows = rows;
-            t.band = band;
-            t.stages = stages;
-            if (!satisfies(all, t) || cost_of(t, g) >= least) continue;
-            best = t;
-            least = cost_of(t, g);
-          }
+          for (const int stages : {12, 8, 6, 5, 4, 3})
+            for (const int cluster : {1, 2}) {
+              Tunables t = best;
+              t.T = tile;
+              t.rows = rows;
+              t.band = band;
+              t.stages = stages;
+              t.cluster = cluster;
+              if (cluster > 1 && !clusters_by_default(t, g)) continue;
+              if (!satisfies(all, t) || cost_of(t, g) >= least) continue;
+              best = t;
+              least = cost_of(t, g);
+            }
     return to_configuration(best);
   }
   Configuration general_configuration(const BuildContext& context) const override {

@@ -3,12 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
 #include "kernels/wgmma_packed/layout.h"
 #include "tests/families/expectations.h"
 #include "tuner/core/config.h"
+#include "tuner/family/checks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -113,6 +115,36 @@ TEST(WgmmaPackedLayout, TilesCoverPanelsAndPlacesOnce) {
       }
 }
 
+TEST(WgmmaPackedLayout, BlocksOfAClusterHaveTilesSideBySide) {
+  for (const Problem& problem : kOddProblems)
+    for (const int rows : {64, 128})
+      for (const int band : {2, 4, 32}) {
+        T t;
+        t.rows = rows;
+        t.band = band;
+        t.cluster = 2;
+        t.blocks = 6;
+        const ct1d::Geometry g = problem.geometry();
+        const layout::Schedule s = layout::schedule_of(t, g);
+        const layout::Extent e = layout::extent_of(t, g);
+        std::set<std::tuple<int, int>> seen;  // by blocks of 64 rows
+        for (unsigned n = 0; n < s.tiles; ++n) {
+          const layout::Tile tile = layout::tile_of(t, s, n);
+          EXPECT_EQ(tile.places % (2 * t.place_tiles()), 0);
+          for (int i = 0; i < 2 * t.place_tiles(); ++i)
+            for (int j = 0; j < t.row_tiles(); ++j) seen.insert({tile.panel + j, tile.places + i});
+        }
+        EXPECT_EQ(seen.size(), s.tiles * 4u) << "none twice";
+        for (int panel = 0; panel < e.panels; ++panel)
+          for (int places = 0; places < e.place_tiles; ++places) EXPECT_EQ(seen.count({panel, places}), 1u);
+        const ct1d::LaunchShape shape = layout::run_shape(t, g, layout::facts_of(t, g, 256));
+        EXPECT_EQ(shape.cluster_x, 2u);
+        EXPECT_EQ(shape.grid_x % 2, 0u);
+        EXPECT_LE(shape.grid_x, 6u);
+        EXPECT_LE(shape.grid_x, std::max(2u, 2 * s.tiles));
+      }
+}
+
 TEST(WgmmaPackedLayout, StatesTheMemoryOfALayer) {
   const ct1d::Geometry g = kEncodec.geometry();
   const T t;  // T=128 rows=128 products=3
@@ -148,8 +180,50 @@ TEST(WgmmaPackedFamily, DefaultsSatisfyTheConstraintsOfWhatItServes) {
       }
 }
 
+TEST(WgmmaPackedFamily, ClustersServeOneProductWhereBlocksHaveTilesEnough) {
+  const auto cluster = [](const Problem& problem, Accuracy accuracy) {
+    return to_tunables<T>(packed().default_configuration(on_h200(problem, accuracy))).cluster;
+  };
+  EXPECT_EQ(cluster(kEncodec, Accuracy::fp16), 2);
+  EXPECT_EQ(cluster(kEncodec, Accuracy::tf32), 2);
+  EXPECT_EQ(cluster(kEncodec, Accuracy::fp32), 1);
+  EXPECT_EQ(cluster({4, 1024, 512, 16, 8, 0, 0, 1, 1, true, 50}, Accuracy::fp16), 1) << "a tile a block";
+}
+
+TEST(WgmmaPackedFamily, ResultsOlderThanClustersHaveNone) {
+  const BuildContext context = on_h200(kEncodec, Accuracy::fp16);
+  Configuration recorded = packed().default_configuration(context);
+  ASSERT_EQ(recorded.back().first, "cluster");
+  recorded.pop_back();
+  const Configuration read = recorded_configuration(packed(), context, {"wgmma_packed", recorded});
+  EXPECT_EQ(to_tunables<T>(read).cluster, 1);
+  EXPECT_EQ(to_tunables<T>(read).T, to_tunables<T>(recorded).T);
+}
+
 TEST(WgmmaPackedFamily, GeneralConfigurationsShareInstances) {
   EXPECT_LE(general_kernels(packed(), kOddProblems).size(), 4u) << "1, 2, 4 and 8 offsets";
+}
+
+TEST(WgmmaPackedFamily, EmittedHeadersAskForTheShapesAndSizesOfTheProgram) {
+  const auto fields = [](const ct1d::LaunchShape& s) {
+    return std::tuple(s.grid_x, s.grid_y, s.block_x, s.shared_bytes, s.cluster_x);
+  };
+  for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32, Accuracy::fp16, Accuracy::bf16})
+    for (const Problem& problem : kOddProblems) {
+      const BuildContext context = on_h200(problem, accuracy);
+      const Configuration configuration = packed().default_configuration(context);
+      const Program program = packed().build(context, configuration);
+      const T t = to_tunables<T>(configuration);
+      const ct1d::Geometry g = problem.geometry();
+      const int bytes = bytes_of(element_of(accuracy));
+      EXPECT_EQ(static_cast<std::size_t>(layout::packed_bytes(t, g, bytes)), program.packed_bytes);
+      EXPECT_EQ(static_cast<std::size_t>(layout::workspace_bytes(t, g, bytes)), program.workspace_bytes);
+      for (int kernel = 0; kernel < 2; ++kernel)
+        EXPECT_EQ(fields(layout::run_shape(t, g, bytes, kernel)),
+                  fields(program.run[static_cast<std::size_t>(kernel)].shape))
+            << summary(problem) << ' ' << to_string(configuration);
+      EXPECT_EQ(fields(layout::prepare_shape(t, g, bytes)), fields(program.prepare.front().shape));
+    }
 }
 
 TEST(WgmmaPackedFamily, SaysWhatItDoesNotServe) {
@@ -180,6 +254,13 @@ TEST(WgmmaPackedFamily, RefusesConfigurationsWithTheirReason) {
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.products = 3; }), Contains(HasSubstr("no more than one")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.blocks = 8; }), ElementsAre(HasSubstr("as many blocks")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.band = 64; }), ElementsAre(HasSubstr("band must not exceed")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.cluster = 4; }), Contains("cluster must be 1 or 2"));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.blocks = 33; }), Contains(HasSubstr("a multiple of the cluster")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.band = 1; }), ElementsAre(HasSubstr("have the same panels")));
+  const BuildContext one = on_h200({1, 64, 64, 4, 2, 1, 0, 1, 1, true, 40}, Accuracy::tf32);
+  auto t = to_tunables<T>(packed().default_configuration(one));
+  t.cluster = 2;
+  EXPECT_THAT(broken(one, to_configuration(t)), Contains(HasSubstr("as many tiles of places as it has blocks")));
 }
 
 TEST(WgmmaPackedFamily, PacksXInEveryCallAndCountsTheProductsThatItExecutes) {
@@ -187,7 +268,7 @@ TEST(WgmmaPackedFamily, PacksXInEveryCallAndCountsTheProductsThatItExecutes) {
   T t;
   t.stages = 8;
   const Program program = packed().build(context, to_configuration(t));
-  const std::string arguments = "<128, 128, 3, 8, 8, 132, 2, 1, 8, 1, 8, float>";
+  const std::string arguments = "<128, 128, 3, 8, 8, 132, 1, 2, 1, 8, 1, 8, float>";
   EXPECT_THAT(program.unit.kernels,
               ElementsAre("ct1d::wgmma_packed::kernel" + arguments, "ct1d::wgmma_packed::pack_x" + arguments,
                           "ct1d::wgmma_packed::pack" + arguments));

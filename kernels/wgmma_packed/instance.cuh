@@ -1,6 +1,7 @@
 // wgmma_packed: the compile-time facts of an instance, its schedule in shared memory, places in y.
 #pragma once
 
+#include "kernels/common/cluster.cuh"
 #include "kernels/common/fp16_parts.cuh"
 #include "kernels/common/matrix.cuh"
 #include "kernels/common/mbarrier.cuh"
@@ -21,10 +22,10 @@ struct OperandOf<float> {
 };
 
 template <int T_, int ROWS, int PRODUCTS, int STAGES, int BAND, int BLOCKS, int OFFSETS, int STEP, int STRIDE, int HALO,
-          int GROUP, class Element_>
+          int GROUP, class Element_, int CLUSTER = 1>
 struct Instance {
-  static constexpr Tunables kTunables = {T_, ROWS, PRODUCTS, STAGES, BAND, BLOCKS};
-  CT1D_HD static constexpr Tunables tunables() { return {T_, ROWS, PRODUCTS, STAGES, BAND, BLOCKS}; }
+  static constexpr Tunables kTunables = {T_, ROWS, PRODUCTS, STAGES, BAND, BLOCKS, CLUSTER};
+  CT1D_HD static constexpr Tunables tunables() { return {T_, ROWS, PRODUCTS, STAGES, BAND, BLOCKS, CLUSTER}; }
   CT1D_HD static constexpr Facts facts() { return {OFFSETS, STEP, STRIDE, HALO, GROUP}; }
   static constexpr Shared kShared = shared_of(kTunables, OFFSETS, HALO);
   using Element = Element_;
@@ -42,11 +43,15 @@ struct Instance {
   static constexpr int kOffsets = OFFSETS;
   static constexpr int kGroup = GROUP;
   static constexpr int kHalo = HALO;
+  static constexpr unsigned kCluster = CLUSTER;
   static constexpr int kSlabBytes = slab_bytes(kTunables, kHalo);
   static constexpr int kImageBytes = image_bytes(kTunables, kHalo);
   static constexpr int kPanelBytes = static_cast<int>(panel_bytes(kTunables, OFFSETS));
+  /// Of a slot's weights a block loads as many pieces for all blocks of its cluster.
+  static constexpr int kPieces = CLUSTER > 1 ? 1 : kRowTiles;
+  static constexpr int kPieceBytes = kRowTiles * kPanelBytes / (CLUSTER * kPieces);
   static constexpr bool kByPlace = STRIDE > 0 && STRIDE % 4 == 0;  // the staging of outputs
-  static constexpr int kPackSteps = pack_steps(GROUP);
+  static constexpr int kPackSteps = pack_steps(GROUP, kBytes);
   /// Of three products those of high parts are promoted after 4 offsets of 16 channels at most.
   static constexpr int kHalves = kSplits && OFFSETS > 4 ? 2 : 1;
   static constexpr int kHalfOffsets = (OFFSETS + kHalves - 1) / kHalves;
@@ -68,6 +73,8 @@ struct Instance {
   static_assert(!kSplits || T_ <= 128, "three products leave registers for 128 places");
   static_assert(ROWS == 64 || ROWS == 128, "rows must be 64 or 128");
   static_assert(STAGES >= 2, "stages must be 2 or more");
+  static_assert(CLUSTER == 1 || CLUSTER == 2, "cluster must be 1 or 2");
+  static_assert(BLOCKS % CLUSTER == 0, "blocks must be a multiple of the cluster");
   static_assert(GROUP >= 1 && GROUP <= kPackWarps, "a group has 1 to 8 stages");
   static_assert(OFFSETS <= kMostOffsets && kHalo <= kMostHalo, "offsets and what they reach back are bounded");
   static_assert(kShared.bytes <= kSharedBudget, "the ring must fit the shared memory of a block");
@@ -103,13 +110,16 @@ template <class I>
 __device__ __forceinline__ Tile find_tile(uint32 shared, unsigned n) {
   const uint4 a = load_shared_16(shared + I::kShared.schedule);
   const uint4 b = load_shared_16(shared + I::kShared.schedule + 16);
-  return tile_of(I::tunables(), {a.x, a.y, a.z, a.w, {b.x, b.y, b.z}}, n * gridDim.x + blockIdx.x);
+  Tile tile = tile_of(I::tunables(), {a.x, a.y, a.z, a.w, {b.x, b.y, b.z}}, (n * gridDim.x + blockIdx.x) / I::kCluster);
+  tile.places += static_cast<int>(blockIdx.x % I::kCluster) * I::kPlaceTiles;
+  return tile;
 }
-/// How many tiles the block has.
+/// How many tiles the block has: as many as the others of its cluster.
 template <class I>
 __device__ __forceinline__ unsigned tiles_of(uint32 shared) {
   const uint32 tiles = load_shared_4(shared + I::kShared.schedule);
-  return tiles > blockIdx.x ? (tiles - blockIdx.x - 1) / gridDim.x + 1 : 0;
+  const unsigned first = blockIdx.x / I::kCluster;
+  return tiles > first ? (tiles - first - 1) / (gridDim.x / I::kCluster) + 1 : 0;
 }
 template <class I>
 __device__ __forceinline__ int steps_of_tile(uint32 shared) {

@@ -19,6 +19,7 @@ struct Tunables {
   int stages = 6;    // of the ring of packed x and weights: 16 channels, all offsets
   int band = 8;      // tiles of places whose panels of rows are walked together
   int blocks = 132;  // persistent blocks: one an SM
+  int cluster = 1;   // blocks with neighbouring tiles of places, each of which loads a share of their weights for all
 
   template <class Visitor>
   static constexpr void visit(Visitor&& v) {
@@ -28,6 +29,7 @@ struct Tunables {
     v("stages", &Tunables::stages);
     v("band", &Tunables::band);
     v("blocks", &Tunables::blocks);
+    v("cluster", &Tunables::cluster);
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
@@ -92,7 +94,21 @@ inline constexpr int64 kMostOfFact = 1024;  // more is refused, whatever it is
 /// Two stages mark the configuration that few instances of serve all problems.
 CT1D_HD constexpr bool is_general(const Tunables& t) { return t.stages == 2; }
 CT1D_HD constexpr int64 steps_of(const Geometry& g) { return ceil_div(g.in_channels, kStepChannels); }
-/// `most_terms`: that an accumulator sums before what it cuts off counts.
+
+/// Terms that an accumulator sums before what it cuts off, all of one sign on data of one sign, shows in a class's
+/// bound (docs/PERFORMANCE.md, wgmma). In class tf32 rows are held to 1.1 times what rounded operands leave, which
+/// averages out as 1 / sqrt(products) where what is cut off does not: an H200 found 256 terms 1.05 times too wrong
+/// among 3,072 products, 1.01 among 2,048. Cut off are 1.1e-8 of the sum a term, left by rounding 2.7e-4 /
+/// sqrt(products).
+CT1D_HD constexpr int64 most_terms(const Geometry& g, int element_bytes, bool bfloat16) {
+  if (element_bytes == 2) return bfloat16 ? 1024 : 384;
+  constexpr int64 kSquared = 73803719;  // of 0.35 * 2.7e-4 / 1.1e-8
+  const int64 products = g.in_channels * offsets_of(g).count;
+  int64 terms = 256;
+  while (terms > 1 && terms * terms > kSquared / products) --terms;
+  return terms;
+}
+/// `most_terms`: as above.
 CT1D_HD constexpr Facts facts_of(const Tunables& t, const Geometry& g, int64 most_terms) {
   const Offsets offsets = offsets_of(g);
   const int64 count = min_of(offsets.count, kMostOfFact);
@@ -137,8 +153,11 @@ CT1D_HD constexpr Extent extent_of(const Tunables& t, const Geometry& g) {
 /// A stage's image: [part][k / 8][halo + T rows][8 channels] halves; images lie as [tile of places][step].
 CT1D_HD constexpr int slab_bytes(const Tunables& t, int64 halo) { return (t.T + static_cast<int>(halo)) * 16; }
 CT1D_HD constexpr int image_bytes(const Tunables& t, int64 halo) { return t.parts() * 2 * slab_bytes(t, halo); }
-/// Channels that a block of the kernel that packs x has, in steps: whole groups.
-CT1D_HD constexpr int pack_steps(int64 group) { return static_cast<int>(kPackWarps / group * group); }
+/// Channels that a block of the kernel that packs x has, in steps: whole groups of those that share a scale, which
+/// 16-bit x does without.
+CT1D_HD constexpr int pack_steps(int64 group, int element_bytes = 4) {
+  return element_bytes == 2 ? kPackWarps : static_cast<int>(kPackWarps / group * group);
+}
 
 /// Bytes from the start of the workspace: images; then, for fp32 x, for each tile of places and group the inverse of
 /// its scale, and for each tile and block of the packing kernel 64 bits: fours of places that its scales do not serve.
@@ -153,7 +172,7 @@ CT1D_HD constexpr Workspace workspace_of(const Tunables& t, const Geometry& g, c
   Workspace w{};
   w.inverse = e.place_tiles * e.steps * image_bytes(t, f.halo);
   w.flags = w.inverse + ceil_div(e.place_tiles * (e.steps / f.group) * 4, 16) * 16;
-  w.flag_blocks = ceil_div(e.steps, pack_steps(f.group));
+  w.flag_blocks = ceil_div(e.steps, pack_steps(f.group, element_bytes));
   w.bytes = element_bytes == 4 ? w.flags + e.place_tiles * w.flag_blocks * 8 : w.inverse;
   return w;
 }
@@ -219,17 +238,19 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 offsets, int64 halo)
 
 // ---- tiles
 
-/// A block's tile: its first panel and its first tile of places, of which some may not exist.
+/// A tile of a cluster's blocks, or a block's own: its first panel and its first tile of places, of which some may not
+/// exist.
 struct Tile {
   int panel;
   int places;  // in tiles of T
 };
 
 /// Tiles are counted through bands of `band` tiles of places, in a band through the panels, in a panel through the
-/// band's tiles of places: blocks that work at the same time share weights and x.
+/// band's tiles of places: blocks that work at the same time share weights and x. They are a cluster's: the tiles of
+/// its blocks have the same panels and lie side by side.
 struct Schedule {
   unsigned tiles;
-  unsigned place_groups;  // in units of a block's tile of places
+  unsigned place_groups;  // in units of a cluster's tile of places
   unsigned row_groups;    // the same of panels
   unsigned band;
   Divider by_band;  // tiles of a whole band
@@ -237,10 +258,10 @@ struct Schedule {
 CT1D_HD constexpr Schedule schedule_of(const Tunables& t, const Geometry& g) {
   const Extent e = extent_of(t, g);
   Schedule s{};
-  s.place_groups = static_cast<unsigned>(ceil_div(e.place_tiles, t.place_tiles()));
+  s.place_groups = static_cast<unsigned>(ceil_div(e.place_tiles, t.place_tiles() * t.cluster));
   s.row_groups = static_cast<unsigned>(ceil_div(e.panels, t.row_tiles()));
   s.tiles = s.place_groups * s.row_groups;
-  s.band = static_cast<unsigned>(max_of(1, min_of(t.band, s.place_groups)));
+  s.band = static_cast<unsigned>(max_of(1, min_of(t.band / t.cluster, s.place_groups)));
   s.by_band = divider_of(static_cast<int64>(s.band) * s.row_groups);
   return s;
 }
@@ -252,14 +273,14 @@ CT1D_HD constexpr Tile tile_of(const Tunables& t, const Schedule& s, unsigned nu
   const unsigned height = left < s.band ? left : s.band;
   const unsigned panel = within / height;
   return {static_cast<int>(panel) * t.row_tiles(),
-          static_cast<int>(first + (within - panel * height)) * t.place_tiles()};
+          static_cast<int>(first + (within - panel * height)) * t.place_tiles() * t.cluster};
 }
 
 // ---- launches
 
 CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, const Facts& f) {
-  LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, 1};
-  shape.grid_x = static_cast<unsigned>(max_of(1, min_of(t.blocks, schedule_of(t, g).tiles)));
+  LaunchShape shape{1, 1, 1, kThreads, 1, 1, 0, static_cast<unsigned>(t.cluster)};
+  shape.grid_x = static_cast<unsigned>(max_of(1, min_of(t.blocks / t.cluster, schedule_of(t, g).tiles)) * t.cluster);
   shape.shared_bytes = static_cast<unsigned>(shared_of(t, f.offsets, f.halo).bytes);
   return shape;
 }
@@ -268,11 +289,30 @@ CT1D_HD constexpr LaunchShape pack_x_shape(const Tunables& t, const Geometry& g,
   const Extent e = extent_of(t, g);
   const int64 columns = element_bytes == 2 ? t.T / 32 : 1;
   LaunchShape shape{1, 1, 1, 32 * kPackWarps, 1, 1, 64, 1};
-  shape.grid_x = static_cast<unsigned>(max_of(1, e.place_tiles * ceil_div(e.steps, pack_steps(f.group)) * columns));
+  shape.grid_x =
+      static_cast<unsigned>(max_of(1, e.place_tiles * ceil_div(e.steps, pack_steps(f.group, element_bytes)) * columns));
   return shape;
 }
 CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g) {
   return {static_cast<unsigned>(extent_of(t, g).panels * kRows), 1, 1, kPackThreads, 1, 1, kPackThreads / 32 * 8, 1};
 }
+
+// ---- the same as emitted headers ask for them
+
+/// How fp16 and bf16 differ makes no difference to sizes and shapes.
+CT1D_HD constexpr Facts facts_by_bytes(const Tunables& t, const Geometry& g, int element_bytes) {
+  return facts_of(t, g, most_terms(g, element_bytes, false));
+}
+CT1D_HD constexpr int64 packed_bytes(const Tunables& t, const Geometry& g, int element_bytes) {
+  return packed_of(t, g, facts_by_bytes(t, g, element_bytes).offsets).bytes;
+}
+CT1D_HD constexpr int64 workspace_bytes(const Tunables& t, const Geometry& g, int element_bytes) {
+  return workspace_of(t, g, facts_by_bytes(t, g, element_bytes), element_bytes).bytes;
+}
+CT1D_HD constexpr LaunchShape run_shape(const Tunables& t, const Geometry& g, int element_bytes, int kernel) {
+  const Facts f = facts_by_bytes(t, g, element_bytes);
+  return kernel == 0 ? pack_x_shape(t, g, f, element_bytes) : run_shape(t, g, f);
+}
+CT1D_HD constexpr LaunchShape prepare_shape(const Tunables& t, const Geometry& g, int) { return prepare_shape(t, g); }
 
 }  // namespace ct1d::wgmma_packed

@@ -52,8 +52,15 @@ struct Stages {
   __device__ __forceinline__ void wait_full(unsigned it) const {
     barrier_wait(full_barrier(shared + I::kShared.barriers, it % I::kStages), it / I::kStages & 1);
   }
+  /// By a warp: it has left the slot, which each block of the cluster may write to.
   __device__ __forceinline__ void release(unsigned it) const {
-    if (one_lane()) barrier_arrive(empty_barrier(shared + I::kShared.barriers, it % I::kStages));
+    if constexpr (I::kCluster > 1) {
+      const int rank = lane_of_warp();
+      if (rank < static_cast<int>(I::kCluster))
+        barrier_arrive_of_block(empty_barrier(shared + I::kShared.barriers, it % I::kStages), rank);
+    } else {
+      if (one_lane()) barrier_arrive(empty_barrier(shared + I::kShared.barriers, it % I::kStages));
+    }
   }
   /// Words are found anew each time: else the descriptors of all stages would be kept in registers.
   template <bool Cross, int Half_ = 0>

@@ -36,11 +36,15 @@ inline std::vector<std::string> broken(const Family& family, const BuildContext&
 }
 
 /// A recorded variant as a configuration that the family can build: in its order, tunables that an older result lacks
-/// at their defaults. Throws UsageError for a name, value or combination that this program's family does not take.
+/// at what they were before, or their defaults. Throws UsageError for a name, value or combination that this program's
+/// family does not take.
 inline Configuration recorded_configuration(const Family& family, const BuildContext& context, const Variant& variant) {
   if (const auto refusal = family.refuses(context)) throw UsageError(fmt::format("{}: {}", variant.family, *refusal));
   Configuration configuration = family.default_configuration(context);
   const auto tunables = family.tunables();
+  for (auto& [name, value] : configuration)
+    for (const Tunable& tunable : tunables)
+      if (tunable.name == name && tunable.before) value = *tunable.before;
   for (const auto& [name, value] : variant.tunables) {
     const auto place = std::find_if(configuration.begin(), configuration.end(),
                                     [&name = name](const auto& entry) { return entry.first == name; });

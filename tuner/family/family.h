@@ -18,6 +18,8 @@ struct Tunable {
   std::string name;
   std::vector<Value> values;  // default list, best guess first is not required
   std::string meaning;        // one line for `tuner describe`
+  /// What results hold that are older than the tunable, if the default configuration may have another value.
+  std::optional<Value> before{};
 };
 
 /// A condition on a configuration, evaluated as soon as all tunables that it reads are chosen.
