@@ -56,9 +56,8 @@ class EmittedHeader : public testing::Test {
     if (nvcc().empty()) GTEST_SKIP() << "no nvcc in PATH or /usr/local/cuda/bin";
   }
 
-  void write_check() {
-    folder_.write("tuned.hpp",
-                  emit_header({seed_result(), direct_result(), strided_result(), upsampling_result()}, {}));
+  void write_check(const RunResult& upsampling = upsampling_result()) {
+    folder_.write("tuned.hpp", emit_header({seed_result(), direct_result(), strided_result(), upsampling}, {}));
     const std::string source = content_of(fs::path(TUNER_SOURCE_DIR) / "tests/emit/emitted_check.cu.in");
     folder_.write("check.cu", replaced(replaced(source, "@HEADER@", "tuned.hpp"), "@NAMESPACE@", "conv_transpose1d"));
   }
@@ -94,6 +93,15 @@ TEST_F(EmittedHeader, HasNoWarningsAsCpp20ForSm90a) {
   EXPECT_EQ(log_, "");
 }
 
+TEST_F(EmittedHeader, HasNoWarningsWithClustersForSm90a) {
+  write_check(clusters_result());
+  EXPECT_NE(content_of(folder_ / "tuned.hpp").find("wgmma_packed::kernel<64, 128, 3, 4, 2, 132, 2,"),
+            std::string::npos);
+  ASSERT_EQ(build(std::string("-std=c++17 -gencode arch=compute_90a,code=sm_90a") + kWarnings, {"check.cu"}), 0)
+      << log_;
+  EXPECT_EQ(log_, "");
+}
+
 TEST_F(EmittedHeader, MayBeIncludedInSeveralFilesAndBesideAnother) {
   folder_.write("tuned.hpp", emit_header({direct_result()}, {}));
   EmitOptions options;
@@ -123,6 +131,14 @@ TEST_F(EmittedHeader, ComputesWhatTheReferenceSaysOnGpu) {
   if (std::system("nvidia-smi > /dev/null 2>&1") != 0) GTEST_SKIP() << "no NVIDIA GPU";
   write_check();
   ASSERT_EQ(build("-std=c++17 -O2 -arch=native", {"check.cu"}), 0) << log_;
+  EXPECT_EQ(run((folder_ / "check").string()), 0) << log_;
+}
+
+TEST_F(EmittedHeader, LaunchesClustersOnGpu) {
+  if (std::system("nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | grep -q '^NVIDIA H200'") != 0)
+    GTEST_SKIP() << "no NVIDIA H200, whose result the header holds";
+  write_check(clusters_result());
+  ASSERT_EQ(build("-std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a", {"check.cu"}), 0) << log_;
   EXPECT_EQ(run((folder_ / "check").string()), 0) << log_;
 }
 
