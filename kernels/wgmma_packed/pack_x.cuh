@@ -2,14 +2,10 @@
 // 8 steps of 16 channels, a warp each: read once, scaled by a power of two for each group of steps, as fp16 parts.
 #pragma once
 
+#include "kernels/common/served_values.cuh"
 #include "kernels/wgmma_packed/instance.cuh"
 
 namespace ct1d::wgmma_packed {
-
-inline constexpr uint32 kInfinity = 0x7F800000u;
-inline constexpr float kMost = 60000.0f;        // the largest scaled magnitude that fp16 parts serve
-inline constexpr float kNoOverflow = 0x1p103f;  // sums of products with scaled weights stay finite
-inline constexpr float kLeast = 0x1p-14f;       // the least: it has 11 bits in one part, and 11 more in the other
 
 /// Where a lane's place lies in x; `exists`: that it does.
 template <class Element>

@@ -2,15 +2,13 @@
 // not serve.
 #pragma once
 
+#include "kernels/common/served_values.cuh"
 #include "kernels/wgmma_shared/instance.cuh"
 
 namespace ct1d::wgmma_shared {
 
-inline constexpr uint32 kInfinity = 0x7F800000u;
 /// Bits left above the largest value of the tiles before: it lies below 2^(15 - kHeadroom), fp16 ends at 2^16.
 inline constexpr int kHeadroom = 5;
-inline constexpr float kMost = 60000.0f;        // the largest scaled magnitude that fp16 parts serve
-inline constexpr float kNoOverflow = 0x1p103f;  // sums of products with scaled weights stay finite
 
 /// 16 channels of positions lane, lane + 32, ... of a tile; and the first 32 values before the tile: position
 /// lane / 16 of the halo, channel lane % 16.
@@ -74,8 +72,6 @@ __device__ __forceinline__ void load_step(Values<I>& v, const Source& source, co
   }
 }
 
-inline constexpr float kLeast = 0x1p-14f;  // the least: it has 11 bits in one part, and 11 more in the other
-
 /// What a tile's scale serves, of magnitudes before scaling. Found anew from the scale where it is needed.
 struct Served {
   float most;
@@ -89,18 +85,6 @@ __device__ __forceinline__ Served served_by(float scale) {
   return {fminf(kMost * inverse, kNoOverflow), 2 * bits_of_float(kLeast * inverse) - 1};
 }
 
-/// Largest and least magnitudes of the high parts of a step's values, by pairs.
-struct Seen {
-  uint32 most = 0;
-  uint32 least = 0x7C007C00u;
-};
-/// One part is a TF32 number in all but its exponent, ties away from zero: a scale above the power of two by an ulp
-/// takes ties over the middle, and nothing else by more than two ulps of fp32.
-template <class I>
-__device__ __forceinline__ float factor_of(float scale) {
-  return I::kSplits ? scale : scale * 0x1.000002p0f;
-}
-
 /// One value before the tile into its place in the step.
 template <class I>
 __device__ __forceinline__ void store_before(float v, float scale, uint32 base, int index) {
@@ -108,7 +92,7 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 base, 
   const int channel = index % kStepChannels;
   const uint32 to =
       base + static_cast<uint32>(channel / 8 * I::kShared.slab_bytes + index / kStepChannels * 16 + channel % 8 * 2);
-  const float value = v * factor_of<I>(scale);
+  const float value = v * part_factor<I::kSplits>(scale);
   const uint32 hi = half_pair(value, value);
   store_shared_2(to, static_cast<unsigned short>(hi));
   if constexpr (I::kSplits) {
@@ -120,7 +104,7 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 base, 
 template <class I>
 __device__ __forceinline__ void store_step(const Values<I>& v, float scale, uint32 base, Seen& seen) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
-  const float factor = factor_of<I>(scale);
+  const float factor = part_factor<I::kSplits>(scale);
   const int lane = lane_of_warp();
 #pragma unroll
   for (int j = 0; j < I::kPlaces; ++j) {
