@@ -39,6 +39,7 @@ void store_shared(uint32 address, Value value, CT1D_HOST_SITE) {
   __builtin_memcpy(at, &value, sizeof(Value));
 }
 inline float load_shared_float(uint32 address, CT1D_HOST_SITE) { return load_shared<float>(address, file, line); }
+inline uint32 load_shared_2(uint32 address, CT1D_HOST_SITE) { return load_shared<unsigned short>(address, file, line); }
 inline uint32 load_shared_4(uint32 address, CT1D_HOST_SITE) { return load_shared<uint32>(address, file, line); }
 inline uint2 load_shared_8(uint32 address, CT1D_HOST_SITE) { return load_shared<uint2>(address, file, line); }
 inline uint4 load_shared_16(uint32 address, CT1D_HOST_SITE) { return load_shared<uint4>(address, file, line); }
@@ -76,6 +77,12 @@ __device__ __forceinline__ void async_proxy_fence() { asm volatile("fence.proxy.
 __device__ __forceinline__ float load_shared_float(uint32 address) {
   float value;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+  return value;
+}
+/// In the low half.
+__device__ __forceinline__ uint32 load_shared_2(uint32 address) {
+  uint32 value;
+  asm volatile("{ .reg .b16 h; ld.shared.b16 h, [%1]; cvt.u32.u16 %0, h; }" : "=r"(value) : "r"(address) : "memory");
   return value;
 }
 __device__ __forceinline__ uint32 load_shared_4(uint32 address) {

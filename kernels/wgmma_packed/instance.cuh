@@ -50,6 +50,8 @@ struct Instance {
   /// Of a slot's weights a block loads as many pieces for all blocks of its cluster.
   static constexpr int kPieces = CLUSTER > 1 ? 1 : kRowTiles;
   static constexpr int kPieceBytes = kRowTiles * kPanelBytes / (CLUSTER * kPieces);
+  static constexpr int kStored = wgmma_packed::kStored;
+  static constexpr int kStagingBytes = wgmma_packed::kStagingBytes;
   static constexpr bool kByPlace = STRIDE > 0 && STRIDE % 4 == 0;  // the staging of outputs
   static constexpr int kPackSteps = pack_steps(GROUP, kBytes);
   /// Of three products those of high parts are promoted after 4 offsets of 16 channels at most.
@@ -66,6 +68,7 @@ struct Instance {
   }
   /// Rows of a panel that are in use.
   __device__ __forceinline__ static int width(const Geometry& g) { return width_of(stride(g)); }
+  __device__ __forceinline__ static int pitch(const Geometry& g) { return run_pitch(stride(g), kStored, kBytes); }
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
   static_assert(!kSmall || !kSplits, "16-bit operands have one part");

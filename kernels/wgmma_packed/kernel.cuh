@@ -113,15 +113,15 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
       const auto behind = [&] {
         if (group == 0 && n > 0) store_tile<I>(sum, a, shared, consumer, n - 1);
       };
-      float inverse = 1.0f;
-      if constexpr (!I::kSmall) {
+      const auto inverse = [&] {
+        if constexpr (I::kSmall) return 1.0f;
         const Tile tile = own_tile<I>(find_tile<I>(shared, n), consumer);
         const Extent e = extent_of(I::tunables(), a.geometry);
         const Workspace w = workspace_of(I::tunables(), a.geometry, I::facts(), 4);
-        inverse =
-            load_constant(reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.workspace) + w.inverse) +
-                          min_of(tile.places, e.place_tiles - 1) * groups + group);
-      }
+        return load_constant(
+            reinterpret_cast<const float*>(static_cast<const unsigned char*>(a.workspace) + w.inverse) +
+            min_of(tile.places, e.place_tiles - 1) * groups + group);
+      };
       if constexpr (I::kSplits) {
         multiply_group_split<I>(stages, sum, d, cross, it, inverse, behind);
       } else {
@@ -130,6 +130,7 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
     }
   }
   if (tiles > 0) store_tile<I>(sum, a, shared, consumer, tiles - 1);
+  bulk_wait<0>();  // before what was stored is overwritten, or the block ends
   repair<I>(a, shared, consumer);
 }
 

@@ -46,7 +46,7 @@ inline constexpr int kPackThreads = 128;
 inline constexpr int kPackWarps = 8;  // of the kernel that packs x: a step of channels each
 inline constexpr int kMostOffsets = 8;
 inline constexpr int kMostHalo = 16;
-inline constexpr int kChunk = 32;      // places that are stored at a time
+inline constexpr int kStored = 32;     // places of a tile that are stored at a time
 inline constexpr int kFlagTiles = 64;  // tiles n and n + 64 of a block share the flags of 16-bit outputs
 inline constexpr int kSharedBudget = 227 * 1024;
 inline constexpr int kLowBits = 11;  // low parts are kept times 2 to this
@@ -213,15 +213,28 @@ struct Shared {
   int image;     // from a slot's start to its first image
   int barriers;  // per slot full, empty
   int schedule;  // Schedule
-  int staging;   // [consumer] kStagingWords
+  int staging;   // [consumer] kStagingBytes
   int quads;     // [consumer][T / 4] 16 bytes: where in y they lie
   int flags;     // [tile % kFlagTiles][consumer] 64 bits
   int bytes;
 };
-// Floats of the staging: [place] rows or [row] places.
+/// Elements between the runs of outputs that lie in shared memory, one of each channel of a panel, `stored` places of
+/// up to 64 phases: whole pieces of 16 bytes and one more, for a run begins where y's address does; off each other's
+/// banks.
+CT1D_HD constexpr int run_pitch(int stride, int stored, int bytes) {
+  const int words = (stored * stride * bytes + 15) / 16 * 4 + 4;
+  const int bank = stride == 1 ? 8 : stride == 2 ? 16 : 4;
+  return (words + (bank - words % 32 + 32) % 32) * 4 / bytes;
+}
+/// Where there are more phases, a panel's part of one channel: floats, [place] rows or [row] places.
 inline constexpr int kPlacePitch = kRows + 4;
-inline constexpr int kRowPitch = kChunk + 1;
-inline constexpr int kStagingWords = kChunk * kPlacePitch;
+CT1D_HD constexpr int staging_bytes(int stride, int stored, int bytes) {
+  return stride <= kRows ? kRows / stride * run_pitch(stride, stored, bytes) * bytes : stored * kPlacePitch * 4;
+}
+/// Of any stride.
+inline constexpr int kStagingBytes = staging_bytes(1, kStored, 4);
+static_assert(kStagingBytes >= staging_bytes(2, kStored, 4) && kStagingBytes >= staging_bytes(kRows + 1, kStored, 4),
+              "the staging is as large as any stride's");
 CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 offsets, int64 halo) {
   Shared s{};
   s.image = static_cast<int>(t.row_tiles() * panel_bytes(t, offsets));
@@ -230,7 +243,7 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 offsets, int64 halo)
   s.barriers = t.stages * s.slot_bytes;
   s.schedule = s.barriers + t.stages * 16;
   s.staging = s.schedule + 48;
-  s.quads = s.staging + kConsumers * kStagingWords * 4;
+  s.quads = s.staging + kConsumers * kStagingBytes;
   s.flags = s.quads + kConsumers * t.T / 4 * 16;
   s.bytes = s.flags + kFlagTiles * kConsumers * 8;
   return s;

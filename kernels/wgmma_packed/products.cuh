@@ -70,14 +70,17 @@ struct Stages {
   }
 };
 
-/// One product: a group's sums stay in d. `behind` runs once the first stages are queued.
-template <class I, class Behind>
-__device__ __forceinline__ void multiply_group(const Stages<I>& s, float (&sum)[I::kSums], float (&d)[I::kSums],
-                                               unsigned first, float inverse, const Behind& behind) {
+/// One product: a group's sums stay in d. `behind` runs once the first stages are queued; `find_inverse` gives 1 /
+/// scale of x once the first is there.
+template <class I, class Ring, class Inverse, class Behind>
+__device__ __forceinline__ void multiply_group(const Ring& s, float (&sum)[I::kSums], float (&d)[I::kSums],
+                                               unsigned first, const Inverse& find_inverse, const Behind& behind) {
+  float inverse = 1.0f;
 #pragma unroll
   for (unsigned stage = 0; stage < I::kGroup; ++stage) {
     const unsigned it = first + stage;
     s.wait_full(it);
+    if (stage == 0) inverse = find_inverse();
     s.template queue<false>(d, it, stage == 0);
     if (stage + 1 < I::kAhead) continue;
     if (stage + 1 == I::kAhead) behind();
@@ -99,13 +102,14 @@ __device__ __forceinline__ void multiply_group(const Stages<I>& s, float (&sum)[
 /// Three products. The queue of the matrix unit: cross(u), high(u), cross(u + 1), u being a stage or half of its
 /// offsets; high(u) is promoted while cross(u + 1) runs, then high(u + 1) is queued. The cross products, 2^-11 of the
 /// sum, stay in an accumulator of their own.
-template <class I, class Behind>
-__device__ __forceinline__ void multiply_group_split(const Stages<I>& s, float (&sum)[I::kSums],
-                                                     float (&high)[I::kSums], float (&cross)[I::kSums], unsigned first,
-                                                     float inverse, const Behind& behind) {
+template <class I, class Ring, class Inverse, class Behind>
+__device__ __forceinline__ void multiply_group_split(const Ring& s, float (&sum)[I::kSums], float (&high)[I::kSums],
+                                                     float (&cross)[I::kSums], unsigned first,
+                                                     const Inverse& find_inverse, const Behind& behind) {
   constexpr float kLowered = 1.0f / static_cast<float>(1 << kLowBits);
   constexpr int kLast = I::kHalves - 1;
   s.wait_full(first);
+  const float inverse = find_inverse();
   s.template queue<true>(cross, first, true);
   behind();
   s.template queue<false>(high, first, true);

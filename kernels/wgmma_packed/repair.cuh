@@ -82,6 +82,18 @@ __device__ __forceinline__ void repair_quad(const RunArguments& a, uint32 shared
   }
 }
 
+/// Whether the scales of some of a panel's weights do not serve.
+template <class I>
+__device__ __forceinline__ bool any_unfit(const RunArguments& a, int panel) {
+  const auto* const unfit = reinterpret_cast<const uint4*>(static_cast<const unsigned char*>(a.weights) +
+                                                           packed_of(I::tunables(), a.geometry, I::kOffsets).flag) +
+                            panel * (kRows / 4);
+  uint32 any = 0;
+#pragma unroll
+  for (int i = 0; i < kRows / 4; ++i) any |= unfit[i].x | unfit[i].y | unfit[i].z | unfit[i].w;
+  return any != 0;
+}
+
 /// The fours of places of a consumer's tile that are to be done again: 64 bits.
 template <class I>
 __device__ __forceinline__ uint64 flags_of(const RunArguments& a, uint32 shared, const Tile& tile, unsigned n,
@@ -93,14 +105,7 @@ __device__ __forceinline__ uint64 flags_of(const RunArguments& a, uint32 shared,
     const uint2 bits = load_shared_8(flags_place<I>(shared, n, consumer));
     return static_cast<uint64>(bits.y) << 32 | bits.x;
   } else {
-    const Packed packed = packed_of(I::tunables(), g, I::kOffsets);
-    const auto* const unfit =
-        reinterpret_cast<const uint4*>(static_cast<const unsigned char*>(a.weights) + packed.flag) +
-        tile.panel * (kRows / 4);
-    uint32 any = 0;
-#pragma unroll
-    for (int i = 0; i < kRows / 4; ++i) any |= unfit[i].x | unfit[i].y | unfit[i].z | unfit[i].w;
-    if (any != 0) return ~0ull;
+    if (any_unfit<I>(a, tile.panel)) return ~0ull;
     const Workspace w = workspace_of(I::tunables(), g, I::facts(), 4);
     const auto* const words =
         reinterpret_cast<const uint64*>(static_cast<const unsigned char*>(a.workspace) + w.flags) +
@@ -108,6 +113,17 @@ __device__ __forceinline__ uint64 flags_of(const RunArguments& a, uint32 shared,
     uint64 bits = 0;
     for (int64 i = 0; i < w.flag_blocks; ++i) bits |= words[i];
     return bits;
+  }
+}
+
+/// Those of a tile that the bits name, by a consumer's four warps.
+template <class I>
+__device__ __forceinline__ void repair_quads(const RunArguments& a, uint32 shared, const Tile& tile, int warp,
+                                             uint32 low, uint32 high) {
+#pragma unroll 1
+  for (int quad = warp; quad < I::kT / 4; quad += 4) {
+    if (((quad < 32 ? low : high) >> quad % 32 & 1) == 0) continue;
+    repair_quad<I>(a, shared, tile.panel, static_cast<unsigned>(tile.places * I::kT + 4 * quad));
   }
 }
 
@@ -130,11 +146,7 @@ __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int
       const uint32 low = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags), i);
       const uint32 high = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags >> 32), i);
       const Tile tile = own_tile<I>(find_tile<I>(shared, first + static_cast<unsigned>(i)), consumer);
-#pragma unroll 1
-      for (int quad = warp; quad < I::kT / 4; quad += 4) {
-        if (((quad < 32 ? low : high) >> quad % 32 & 1) == 0) continue;
-        repair_quad<I>(a, shared, tile.panel, static_cast<unsigned>(tile.places * I::kT + 4 * quad));
-      }
+      repair_quads<I>(a, shared, tile, warp, low, high);
     }
   }
 }

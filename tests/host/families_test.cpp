@@ -317,7 +317,8 @@ TEST(HostFamilyFaultsOfWgmmaPacked, EveryMissingFenceWaitAndArrivalIsCaught) {
       {"products.cuh", "  matrix_fence();", ""},
       {"products.cuh", "  matrix_commit();", ""},
       {"store.cuh", "    consumer_barrier<I>(consumer);  // all have left what is written now\n", ""},
-      {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_chunk", "    store_chunk"},
+      {"store.cuh", "    async_proxy_fence();\n", ""},
+      {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_runs", "    store_runs"},
       {"pack_x.cuh", "  __syncthreads();\n  const int group", "  const int group"}};
   expect_caught(Subject("wgmma_packed"), "repair<I>(a, shared, consumer);", cuts);
 }
