@@ -130,13 +130,6 @@ double cost_of(const Tunables& t, const Geometry& g) {
   return waves * (std::max(products, bytes) + 24);
 }
 
-/// Three products are not bound by what their operands weigh, and blocks that wait for each other want tiles to do so
-/// behind.
-bool clusters_by_default(const Tunables& t, const Geometry& g) {
-  return t.products == 1 &&
-         layout::schedule_of(t, g).tiles * static_cast<unsigned>(t.cluster) >= 2 * static_cast<unsigned>(t.blocks);
-}
-
 class WgmmaPackedFamily final : public Family {
  public:
   std::string_view name() const override { return "wgmma_packed"; }
@@ -185,19 +178,16 @@ class WgmmaPackedFamily final : public Family {
     for (const int tile : {192, 128, 96, 64})
       for (const int rows : {128, 64})
         for (const int band : {8, 4, 2, 1})
-          for (const int stages : {12, 8, 6, 5, 4, 3})
-            for (const int cluster : {1, 2}) {
-              Tunables t = best;
-              t.T = tile;
-              t.rows = rows;
-              t.band = band;
-              t.stages = stages;
-              t.cluster = cluster;
-              if (cluster > 1 && !clusters_by_default(t, g)) continue;
-              if (!satisfies(all, t) || cost_of(t, g) >= least) continue;
-              best = t;
-              least = cost_of(t, g);
-            }
+          for (const int stages : {12, 8, 6, 5, 4, 3}) {
+            Tunables t = best;  // no clusters: the search tries them next, no GPU has shown that they pay
+            t.T = tile;
+            t.rows = rows;
+            t.band = band;
+            t.stages = stages;
+            if (!satisfies(all, t) || cost_of(t, g) >= least) continue;
+            best = t;
+            least = cost_of(t, g);
+          }
     return to_configuration(best);
   }
   Configuration general_configuration(const BuildContext& context) const override {
