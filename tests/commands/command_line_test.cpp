@@ -39,7 +39,7 @@ TEST(CommandLine, WrongUsageIsExitCodeTwo) {
       {{"list"}, "WHAT"},
       {{"list", "kernels"}, "kernels"},
       {{"describe"}, "FAMILY"},
-      {{"describe", "nope"}, "depthwise, direct, mma, tiled, wgmma, wgmma_packed, wgmma_shared, winograd"},
+      {{"describe", "nope"}, "depthwise, direct, mma, tiled, wgmma, wgmma_fused, wgmma_packed, wgmma_shared, winograd"},
       {{"doctor", "stray"}, "stray"},
       {{"verify", "--device", "gpu"}, "gpu"},
       {{"verify", "--family", "nope", "--device", "offline"}, "nope"},
@@ -246,7 +246,7 @@ TEST(CommandLine, DoctorSaysWhatIsThereAndWhatALackMeans) {
   const Ended doctor = run_to_end({"doctor"});
   EXPECT_EQ(doctor.code, 0) << doctor.out;
   for (const char* word : {"GPU", "NVRTC", "C++ compiler", "cudnn", "cublas_shift_add", "cache",
-                           "depthwise, direct, mma, tiled, wgmma, wgmma_packed, wgmma_shared, winograd"})
+                           "depthwise, direct, mma, tiled, wgmma, wgmma_fused, wgmma_packed, wgmma_shared, winograd"})
     EXPECT_THAT(doctor.out, HasSubstr(word));
   TemporaryFolder empty;
   ProgramOptions no_tools;

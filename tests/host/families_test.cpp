@@ -68,7 +68,8 @@ class HostFamilies : public testing::TestWithParam<std::tuple<std::string, OddSh
 /// Each family on the shapes that it serves; `direct` and `tiled` serve all, which the test of each asserts.
 std::vector<std::tuple<std::string, OddShape>> served() {
   std::vector<std::tuple<std::string, OddShape>> all;
-  for (const std::string name : {"depthwise", "direct", "mma", "tiled", "wgmma", "wgmma_packed", "wgmma_shared"})
+  for (const std::string name :
+       {"depthwise", "direct", "mma", "tiled", "wgmma", "wgmma_fused", "wgmma_packed", "wgmma_shared"})
     for (const OddShape& shape : kOddShapes)
       if (!find_family(name)->refuses(context_of(shape.problem))) all.emplace_back(name, shape);
   return all;
@@ -399,7 +400,7 @@ TEST(HostFamilyFaultsUnderSanitizer, FamiliesRunWithoutAReport) {
     EXPECT_THAT(end.output, HasSubstr("1 test"));
     return;
   }
-  for (const char* family : {"direct", "tiled", "wgmma", "wgmma_packed", "wgmma_shared"}) {
+  for (const char* family : {"direct", "tiled", "wgmma", "wgmma_fused", "wgmma_packed", "wgmma_shared"}) {
     const Subject subject(family);
     const auto unit = kernels(true).compile(subject.program.unit);
     ASSERT_TRUE(unit) << unit.failure().log;
