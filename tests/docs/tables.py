@@ -8,6 +8,7 @@ A block stands between two lines `<!-- NAME: from RESULT -->` and `<!-- end -->`
 
 import argparse
 import difflib
+import gzip
 import json
 import math
 import pathlib
@@ -239,7 +240,8 @@ def block_text(name, path, tuner):
         return report_block(tuner, path)
     if name not in BLOCKS:
         raise Fault(f"no block is called {name}: there are report, {', '.join(BLOCKS)}")
-    result = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    raw = (ROOT / path).read_bytes()
+    result = json.loads(gzip.decompress(raw) if path.endswith(".gz") else raw)
     return BLOCKS[name](result)
 
 
