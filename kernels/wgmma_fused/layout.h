@@ -56,8 +56,9 @@ struct Tunables {
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
-  CT1D_HD constexpr int row_tiles() const { return rows / 64; }     // of a group, of 64 rows
-  CT1D_HD constexpr int place_tiles() const { return 128 / rows; }  // of a block, of T places
+  // At least 1, also for rows out of a file that no block has: constraints divide by them before all are read.
+  CT1D_HD constexpr int row_tiles() const { return rows < 64 ? 1 : rows / 64; }      // of a group, of 64 rows
+  CT1D_HD constexpr int place_tiles() const { return rows > 128 ? 1 : 128 / rows; }  // of a block, of T places
   CT1D_HD constexpr int converters() const { return producers - 1; }
   CT1D_HD constexpr int threads() const { return 256 + 32 * producers; }
   /// Registers of a thread when the block starts, in eights; what consumers and producers get may not exceed them.

@@ -243,6 +243,8 @@ TEST(WgmmaPackedFamily, RefusesConfigurationsWithTheirReason) {
     return broken(context, to_configuration(t));
   };
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.products = 1; }), Contains("class fp32 needs three products"));
+  for (const int rows : {1, 32, 96, 192})  // as a file may have them
+    EXPECT_THAT(reasons(Accuracy::fp32, [&](T& t) { t.rows = rows; }), Contains(HasSubstr("rows must be 128 or 64")));
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.T = 192; }), Contains(HasSubstr("leave registers")));
   EXPECT_THAT(reasons(Accuracy::fp32, [](T& t) { t.stages = 12; }), Contains(HasSubstr("shared memory")));
   EXPECT_THAT(reasons(Accuracy::fp16, [](T& t) { t.products = 3; }), Contains(HasSubstr("one part")));

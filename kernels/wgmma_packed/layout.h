@@ -33,8 +33,9 @@ struct Tunables {
   }
 
   CT1D_HD constexpr int parts() const { return products == 3 ? 2 : 1; }
-  CT1D_HD constexpr int row_tiles() const { return rows / 64; }     // of a block, of 64 rows
-  CT1D_HD constexpr int place_tiles() const { return 128 / rows; }  // of a block, of T places
+  // At least 1, also for rows out of a file that no block has: constraints divide by them before all are read.
+  CT1D_HD constexpr int row_tiles() const { return rows < 64 ? 1 : rows / 64; }      // of a block, of 64 rows
+  CT1D_HD constexpr int place_tiles() const { return rows > 128 ? 1 : 128 / rows; }  // of a block, of T places
 };
 
 inline constexpr int kRows = 64;          // of a panel
