@@ -102,6 +102,16 @@ TEST_F(EmittedHeader, HasNoWarningsWithClustersForSm90a) {
   EXPECT_EQ(log_, "");
 }
 
+TEST_F(EmittedHeader, HasNoWarningsWithFusedConversionForSm90a) {
+  write_check(fused_result());
+  EXPECT_NE(content_of(folder_ / "tuned.hpp").find("wgmma_fused::kernel<64, 128, 3, 8, 8, 144, 4, 3, 132, 2, 1, 8, 1,"),
+            std::string::npos);
+  ASSERT_EQ(build(std::string("-std=c++17 -gencode arch=compute_90a,code=sm_90a") + kWarnings, {"check.cu"}), 0)
+      << log_;
+  EXPECT_EQ(log_, "");
+  EXPECT_EQ(run((folder_ / "check").string() + " host"), 0) << log_;
+}
+
 TEST_F(EmittedHeader, MayBeIncludedInSeveralFilesAndBesideAnother) {
   folder_.write("tuned.hpp", emit_header({direct_result()}, {}));
   EmitOptions options;
@@ -138,6 +148,14 @@ TEST_F(EmittedHeader, LaunchesClustersOnGpu) {
   if (std::system("nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | grep -q '^NVIDIA H200'") != 0)
     GTEST_SKIP() << "no NVIDIA H200, whose result the header holds";
   write_check(clusters_result());
+  ASSERT_EQ(build("-std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a", {"check.cu"}), 0) << log_;
+  EXPECT_EQ(run((folder_ / "check").string()), 0) << log_;
+}
+
+TEST_F(EmittedHeader, ConvertsXInTheBlockThatMultipliesItOnGpu) {
+  if (std::system("nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | grep -q '^NVIDIA H200'") != 0)
+    GTEST_SKIP() << "no NVIDIA H200, whose result the header holds";
+  write_check(fused_result());
   ASSERT_EQ(build("-std=c++17 -O2 -gencode arch=compute_90a,code=sm_90a", {"check.cu"}), 0) << log_;
   EXPECT_EQ(run((folder_ / "check").string()), 0) << log_;
 }
