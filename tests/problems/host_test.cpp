@@ -8,7 +8,7 @@ namespace {
 
 using namespace problems_test;
 
-constexpr int kProblems = 100;  // of a family and class
+constexpr int kProblems = 70;  // of a family and class
 
 class HostProblems : public testing::TestWithParam<FamilyAndClass> {};
 
