@@ -143,8 +143,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
   return {
       constraint<T>({"products"}, "only class fp32 needs more than one product",
                     [enough = context.accuracy != Accuracy::fp32](const T& t) { return !enough || t.products == 1; }),
-      constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
-                    [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
+      as_many_blocks_as_listed<T>(context.device),
       constraint<T>({"taps"}, "taps must not exceed those of a phase",
                     [most = ct1d::offsets_of(g).count](const T& t) { return t.taps <= most; }),
       constraint<T>({"OC_TILE"},
@@ -172,9 +171,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
 }
 
 std::vector<Constraint> all_constraints(const BuildContext& context) {
-  std::vector<Constraint> all = requirements(context);
-  for (Constraint& economy : economies(context)) all.push_back(std::move(economy));
-  return all;
+  return joined(requirements(context), economies(context));
 }
 
 /// All geometry at run time: taps one at a time, weights streamed.

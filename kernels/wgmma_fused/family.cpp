@@ -105,8 +105,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
   return {
       constraint<T>({"products"}, "class tf32 needs no more than one product",
                     [enough = context.accuracy == Accuracy::tf32](const T& t) { return !enough || t.products == 1; }),
-      constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
-                    [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
+      as_many_blocks_as_listed<T>(context.device),
       constraint<T>({"rows"}, "rows must be 64 where there is one panel",
                     [g](const T& t) { return t.rows == 64 || layout::extent_of(t, g).panels > 1; }),
       constraint<T>({"rows", "passes"}, "passes must not exceed the groups of rows",
@@ -125,9 +124,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
 }
 
 std::vector<Constraint> all_constraints(const BuildContext& context) {
-  std::vector<Constraint> all = requirements(context);
-  for (Constraint& economy : economies(context)) all.push_back(std::move(economy));
-  return all;
+  return joined(requirements(context), economies(context));
 }
 
 /// What takes the least memory: fits wherever any does.

@@ -25,24 +25,9 @@ __device__ __forceinline__ uint64 flags_of(const RunArguments& a, uint32 shared,
 template <class I>
 __device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
   numbered_barrier<128 * kConsumers>(1 + kConsumers);  // what was stored is overwritten; both may have set flags
-  const unsigned tiles = load_share<I>(shared).places * I::kPasses;
-  const int lane = lane_of_warp();
-  const int warp = fresh_thread() / 32 % 4;
-#pragma unroll 1
-  for (unsigned first = 0; first < tiles; first += 32) {
-    const unsigned own = first + static_cast<unsigned>(lane);
-    uint64 flags = 0;
-    if (own < tiles) flags = flags_of<I>(a, shared, own, own_tile<I>(shared, own, consumer), consumer);
-    uint32 due = __ballot_sync(0xFFFFFFFFu, flags != 0);
-#pragma unroll 1
-    for (int i = 0; due != 0; ++i, due >>= 1) {
-      if ((due & 1) == 0) continue;
-      const uint32 low = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags), i);
-      const uint32 high = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags >> 32), i);
-      wgmma_packed::repair_quads<I>(a, shared, own_tile<I>(shared, first + static_cast<unsigned>(i), consumer), warp,
-                                    low, high);
-    }
-  }
+  const auto tile_at = [&](unsigned n) { return own_tile<I>(shared, n, consumer); };
+  wgmma_packed::repair_tiles<I>(a, shared, load_share<I>(shared).places * I::kPasses, tile_at,
+                                [&](unsigned n) { return flags_of<I>(a, shared, n, tile_at(n), consumer); });
 }
 
 }  // namespace ct1d::wgmma_fused

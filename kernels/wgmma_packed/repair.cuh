@@ -127,28 +127,36 @@ __device__ __forceinline__ void repair_quads(const RunArguments& a, uint32 share
   }
 }
 
-/// By a consumer's four warps after the block's last tile; each lane looks after a tile of its own.
-template <class I>
-__device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
-  consumer_barrier<I>(consumer);  // what was stored is overwritten
-  const unsigned tiles = tiles_of<I>(shared);
+/// By a consumer's four warps, of `tiles` tiles: tile_at(n), of which flags_at(n) names the fours of places that are to
+/// be done again. Each lane looks after a tile of its own.
+template <class I, class TileAt, class FlagsAt>
+__device__ __forceinline__ void repair_tiles(const RunArguments& a, uint32 shared, unsigned tiles,
+                                             const TileAt& tile_at, const FlagsAt& flags_at) {
   const int lane = lane_of_warp();
   const int warp = fresh_thread() / 32 % 4;
 #pragma unroll 1
   for (unsigned first = 0; first < tiles; first += 32) {
     const unsigned own = first + static_cast<unsigned>(lane);
     uint64 flags = 0;
-    if (own < tiles) flags = flags_of<I>(a, shared, own_tile<I>(find_tile<I>(shared, own), consumer), own, consumer);
+    if (own < tiles) flags = flags_at(own);
     uint32 due = __ballot_sync(0xFFFFFFFFu, flags != 0);
 #pragma unroll 1
     for (int i = 0; due != 0; ++i, due >>= 1) {
       if ((due & 1) == 0) continue;
       const uint32 low = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags), i);
       const uint32 high = __shfl_sync(0xFFFFFFFFu, static_cast<uint32>(flags >> 32), i);
-      const Tile tile = own_tile<I>(find_tile<I>(shared, first + static_cast<unsigned>(i)), consumer);
-      repair_quads<I>(a, shared, tile, warp, low, high);
+      repair_quads<I>(a, shared, tile_at(first + static_cast<unsigned>(i)), warp, low, high);
     }
   }
+}
+
+/// After the block's last tile.
+template <class I>
+__device__ __forceinline__ void repair(const RunArguments& a, uint32 shared, int consumer) {
+  consumer_barrier<I>(consumer);  // what was stored is overwritten
+  const auto tile_at = [&](unsigned n) { return own_tile<I>(find_tile<I>(shared, n), consumer); };
+  repair_tiles<I>(a, shared, tiles_of<I>(shared), tile_at,
+                  [&](unsigned n) { return flags_of<I>(a, shared, tile_at(n), n, consumer); });
 }
 
 }  // namespace ct1d::wgmma_packed

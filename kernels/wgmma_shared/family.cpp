@@ -148,8 +148,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
   return {
       constraint<T>({"products"}, "class tf32 needs no more than one product",
                     [enough = context.accuracy == Accuracy::tf32](const T& t) { return !enough || t.products == 1; }),
-      constraint<T>({"blocks"}, "there must be as many blocks as the list has for the device's SMs",
-                    [best = blocks_for(context.device)](const T& t) { return t.blocks == best; }),
+      as_many_blocks_as_listed<T>(context.device),
       constraint<T>({"T", "products", "consumer_registers", "shadow"},
                     "consumer_registers must not exceed what sums need by 40 or more, unless the threads start with it",
                     [demand = demand_of(context)](const T& t) {
@@ -160,9 +159,7 @@ std::vector<Constraint> economies(const BuildContext& context) {
 }
 
 std::vector<Constraint> all_constraints(const BuildContext& context) {
-  std::vector<Constraint> all = requirements(context);
-  for (Constraint& economy : economies(context)) all.push_back(std::move(economy));
-  return all;
+  return joined(requirements(context), economies(context));
 }
 
 /// What takes the least memory: fits wherever any does.

@@ -95,6 +95,12 @@ Constraint constraint(std::vector<std::string> reads, std::string reason, std::f
           [holds = std::move(holds)](const Configuration& c) { return holds(to_tunables<Tunables>(c)); }};
 }
 
+/// What must hold for a configuration to run, then what is known not to pay.
+inline std::vector<Constraint> joined(std::vector<Constraint> requirements, std::vector<Constraint> economies) {
+  for (Constraint& economy : economies) requirements.push_back(std::move(economy));
+  return requirements;
+}
+
 template <class Tunables>
 bool satisfies(const std::vector<Constraint>& constraints, const Tunables& tunables) {
   const Configuration configuration = to_configuration(tunables);
