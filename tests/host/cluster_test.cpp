@@ -12,13 +12,6 @@ using testing::Not;
 
 constexpr std::uint64_t kSeeds = 8;
 
-std::string replaced(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
-  std::size_t at = text.find(what);
-  while (occurrence-- > 0) at = text.find(what, at + 1);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), by);
-}
-
 /// "right", "wrong result", or the failure, of a run of two clusters.
 std::string ending(const std::string& body, std::uint64_t seed) {
   const auto x = ramp(kTiles * kTileFloats);

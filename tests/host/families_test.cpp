@@ -113,14 +113,6 @@ TEST(HostFamiliesOfWgmmaShared, StoresRowsOfOddLengthByStrips) {
   }
 }
 
-/// `text` with the n-th occurrence of `what` replaced.
-std::string with(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
-  std::size_t at = text.find(what);
-  while (occurrence-- > 0 && at != std::string::npos) at = text.find(what, at + 1);
-  EXPECT_NE(at, std::string::npos) << what;
-  return at == std::string::npos ? text : text.replace(at, what.size(), by);
-}
-
 /// A family's program for a problem that keeps every barrier busy: several channel tiles, several tiles a block.
 struct Subject {
   explicit Subject(const std::string& family, Accuracy of = Accuracy::fp32, const Configuration& changes = {},
@@ -148,7 +140,7 @@ struct Subject {
   }
   /// The kernel's source with the n-th occurrence of `what` replaced.
   std::string replaced(const std::string& what, const std::string& by, int occurrence = 0) const {
-    return with(source, what, by, occurrence);
+    return host_test::replaced(source, what, by, occurrence);
   }
   int count(const std::string& what) const {
     int found = 0;
@@ -217,7 +209,7 @@ std::string whole_source(const std::string& own, const std::string& file, const 
   const std::string text(embedded_source(file));
   const std::string name =
       std::string(cut.file).find('/') == std::string::npos ? own + cut.file : std::string("kernels/") + cut.file;
-  std::istringstream lines(file == name ? with(text, cut.what, cut.by) : text);
+  std::istringstream lines(file == name ? host_test::replaced(text, cut.what, cut.by) : text);
   std::string whole;
   for (std::string line; std::getline(lines, line);) {
     const bool common = line.starts_with("#include \"kernels/common/");
@@ -234,7 +226,7 @@ std::string whole_source(const std::string& own, const std::string& file, const 
 CompileUnit unit_of(const Subject& subject, const Cut& cut, const Cut& other) {
   std::set<std::string> seen;
   const std::string own = subject.file.substr(0, subject.file.rfind('/') + 1);
-  return subject.unit_with(with(whole_source(own, subject.file, cut, seen), other.what, other.by));
+  return subject.unit_with(host_test::replaced(whole_source(own, subject.file, cut, seen), other.what, other.by));
 }
 
 /// A family is right as it is, and caught with every seed with each of the cuts. `repair`: how its kernel calls the

@@ -16,14 +16,6 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// The kernel with the n-th occurrence of `what` replaced.
-std::string replaced(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
-  std::size_t at = text.find(what);
-  while (occurrence-- > 0) at = text.find(what, at + 1);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), by);
-}
-
 /// "right", "wrong result", or the failure, of one run.
 std::string ending(const std::string& body, std::uint64_t seed) {
   static const Products problem = make_products();

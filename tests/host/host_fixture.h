@@ -120,6 +120,14 @@ struct ChildEnd {
   std::string output;
 };
 
+/// `text` with the n-th occurrence of `what` replaced.
+inline std::string replaced(std::string text, const std::string& what, const std::string& by, int occurrence = 0) {
+  std::size_t at = text.find(what);
+  while (occurrence-- > 0 && at != std::string::npos) at = text.find(what, at + 1);
+  EXPECT_NE(at, std::string::npos) << what;
+  return at == std::string::npos ? text : text.replace(at, what.size(), by);
+}
+
 /// Set in the process that run_under_sanitizer starts.
 inline bool under_sanitizer() { return std::getenv("CT1D_HOST_TEST_CHILD") != nullptr; }
 

@@ -89,12 +89,7 @@ TEST_P(HostConfigurations, DrawnAtRandomAreRight) {
     wanted.insert(wanted.end(), {"producers=4", "producers=8", "weights=0", "weights=2", "passes=2", "passes=3"});
   if (name == "wgmma_fused" && element_of(accuracy) != Element::f32) wanted.emplace_back("T=128");
   for (const std::string& value : wanted) EXPECT_GE(drawn[value], 2) << value;
-  for (Task& task : tasks) {
-    const Inputs inputs = inputs_of(task.problem, accuracy, task.turn);
-    for (Task::Way& way : task.ways)
-      EXPECT_EQ(fault_of(trying, task.problem, way, inputs), "")
-          << problem_json(task.problem).dump() << ", data " << task.turn % 4 << ", " << to_string(way.configuration);
-  }
+  expect_right(trying, tasks);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostConfigurations,

@@ -67,13 +67,7 @@ TEST_P(HostStages, Of32ChannelsAreRight) {
     for (Task::Way& way : tasks.back().ways)
       way.program.run.back().shape.grid_x = std::min(way.program.run.back().shape.grid_x, 2u);
   }
-  for (Task& task : tasks)
-    for (const int turn : {0, 1, 2, 3}) {
-      const Inputs inputs = inputs_of(task.problem, accuracy, turn);
-      for (Task::Way& way : task.ways)
-        EXPECT_EQ(fault_of(trying, task.problem, way, inputs), "")
-            << problem_json(task.problem).dump() << ", data " << turn << ", " << to_string(way.configuration);
-    }
+  expect_right(trying, tasks, {0, 1, 2, 3});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostStages, testing::Values(Accuracy::tf32, Accuracy::fp16, Accuracy::bf16),

@@ -105,6 +105,17 @@ inline Task task_of(const Trying& t, const Problem& problem, int turn,
   return task;
 }
 
+/// Every way of every task is right on the data of each turn; without turns on those of the task's own.
+inline void expect_right(const Trying& t, std::vector<Task>& tasks, const std::vector<int>& turns = {}) {
+  for (Task& task : tasks)
+    for (const int turn : turns.empty() ? std::vector<int>{task.turn} : turns) {
+      const Inputs inputs = inputs_of(task.problem, t.accuracy, turn);
+      for (Task::Way& way : task.ways)
+        EXPECT_EQ(fault_of(t, task.problem, way, inputs), "")
+            << problem_json(task.problem).dump() << ", data " << turn % 4 << ", " << to_string(way.configuration);
+    }
+}
+
 /// Problems that the family serves, drawn: the same for every class of a family, others for every family. All of their
 /// programs are handed to the compiler at once.
 inline std::vector<Task> drawn_tasks(const Trying& t) {
