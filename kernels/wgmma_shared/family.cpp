@@ -234,16 +234,19 @@ class WgmmaSharedFamily final : public Family {
   Configuration default_configuration(const BuildContext& context) const override {
     const std::vector<Constraint> all = all_constraints(context);
     Tunables t = smallest(context);
-    for (const int tile : tiles_by_waste(context.problem.geometry()))
-      for (const int producers : {8, 4})
-        for (const int stages : {8, 16, 4})
-          for (const int registers : {160, 144, 128, 208, 176, 168, 192}) {
-            t.T = tile;
-            t.producers = producers;
-            t.stages = stages;
-            t.consumer_registers = registers;
-            if (satisfies(all, t)) return to_configuration(t);
-          }
+    // Of 16 bits a stage of 32 channels took 0.851 ms on the seed problem, of 16 channels 0.884.
+    for (const int channels : bytes_of(element_of(context.accuracy)) == 2 ? std::vector{32, 16} : std::vector{16})
+      for (const int tile : tiles_by_waste(context.problem.geometry()))
+        for (const int producers : {8, 4})
+          for (const int stages : {8, 16, 4})
+            for (const int registers : {160, 144, 128, 208, 176, 168, 192}) {
+              t.channels = channels;
+              t.T = tile;
+              t.producers = producers;
+              t.stages = stages;
+              t.consumer_registers = registers;
+              if (satisfies(all, t)) return to_configuration(t);
+            }
     return to_configuration(smallest(context));
   }
   Configuration general_configuration(const BuildContext& context) const override {
