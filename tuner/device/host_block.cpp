@@ -51,6 +51,8 @@ void BlockRunner::start(const HostKernel& kernel, ct1d_host::Dim3 block, std::ui
   head_->dynamic_shared = shared_.dynamic().data();
   for (Barrier& barrier : barriers_) barrier = {};
 
+  held_ = 0;
+  stretch_ = 1u << random_.below(8);
   live_ = block_threads_ = std::size_t{shape.block_x} * shape.block_y * shape.block_z;
   ready_.clear();
   for (std::size_t i = 0; i < block_threads_; ++i) {
@@ -83,11 +85,28 @@ void BlockRunner::run_round() {
   round_.swap(ready_);
   ready_.clear();
   shuffle(round_, random_);
+  draw_held_warps();
+  bool ran = false;
   for (const std::uint16_t i : round_) {
+    if (held_ >> i / kWarpSize & 1) {
+      ready_.push_back(i);
+      continue;
+    }
+    ran = true;
     resume(*threads_[i]);
     if (failure_) return;
   }
+  if (!ran) held_ = 0;  // all others wait for these
   if (live_ == 0) check_end();
+}
+
+/// For a stretch of rounds some warps stand still, so that they fall behind the others as far as barriers let them.
+void BlockRunner::draw_held_warps() {
+  if (stretch_ == 0) {
+    held_ = block_threads_ > kWarpSize ? static_cast<std::uint32_t>(random_.next() & random_.next()) : 0;
+    stretch_ = 1u << random_.below(8);
+  }
+  --stretch_;
 }
 
 void BlockRunner::resume(HostThread& thread) {

@@ -60,7 +60,7 @@ class HostCluster;
 /// the other blocks of the cluster (host_cluster.h).
 ///
 /// Threads run in rounds: each that can run does so, in an order drawn from the seed, until its next barrier, warp-wide
-/// operation, wait or end. Exited threads do not count at barriers. When nobody in the cluster can run and somebody
+/// operation, wait or end; but for warps that the seed holds back for a stretch of rounds. Exited threads do not count at barriers. When nobody in the cluster can run and somebody
 /// waits, bulk loads in flight complete, then waits that need not succeed give up; after that the block has failed, and
 /// the failure says who waits where.
 class BlockRunner {
@@ -149,6 +149,7 @@ class BlockRunner {
 
   HostThread& current();
   bool let_waits_give_up();
+  void draw_held_warps();
   void resume(HostThread& thread);
   void suspend(HostThread& thread);
   void release(HostThread& thread);
@@ -186,6 +187,8 @@ class BlockRunner {
   std::size_t block_threads_ = 0;
   std::size_t live_ = 0;
   Random random_{0};
+  std::uint32_t held_ = 0;  // warps, a bit each, that do not run in the next stretch_ rounds
+  unsigned stretch_ = 0;
   std::uint64_t progress_ = 0;  // counts what may let a waiting thread go on
   bool abandoning_ = false;
   std::optional<std::string> failure_;

@@ -112,7 +112,7 @@ std::optional<std::string> MatrixUnit::join(Product& product, unsigned thread, c
   if (product.sums != nullptr && product.sums != sums)
     return "threads of a warpgroup issue matrix products into different sums";
   product.sums = sums;
-  sums->last = state.issued;
+  sums->last = std::max(sums->last, state.issued);
   return std::nullopt;
 }
 
