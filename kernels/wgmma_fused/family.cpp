@@ -67,10 +67,10 @@ std::vector<Constraint> requirements(const BuildContext& context) {
                     [](const T& t) { return t.rows == 128 || t.rows == 64; }),
       constraint<T>({"producers"}, "producers must be 4 or 8: whole warpgroups",
                     [](const T& t) { return t.producers == 4 || t.producers == 8; }),
-      constraint<T>({"stages", "producers"},
-                    "stages must not be fewer than the warps that convert: one that waits for a slot would take an old "
-                    "phase for the new one",
-                    [](const T& t) { return t.stages >= t.converters(); }),
+      constraint<T>({"rows", "stages", "producers"},
+                    "each consumer's own images (of 64 rows every other one) need a slot for each warp that converts: "
+                    "one that waits for a slot would take an old phase for the new one",
+                    [](const T& t) { return t.stages >= t.converters() * t.place_tiles(); }),
       constraint<T>({"passes"}, "passes must be 1 or more", [](const T& t) { return t.passes >= 1; }),
       constraint<T>({"rows", "stages", "passes"},
                     "stages must hold all channels of a tile of places: they stay until its last group of rows",
@@ -112,8 +112,12 @@ std::vector<Constraint> economies(const BuildContext& context) {
                     [g](const T& t) { return t.passes <= groups_of(t, g); }),
       constraint<T>({"weights", "passes"}, "slots for weights must be fewer than the weights of a block",
                     [steps](const T& t) { return t.weights < t.passes * steps; }),
-      constraint<T>({"rows", "stages"}, "stages must not exceed twice the channels of a tile of places, or 8",
-                    [steps](const T& t) { return t.stages <= std::max<int64>(8, 2 * steps * t.place_tiles()); }),
+      constraint<T>(
+          {"rows", "stages", "producers"},
+          "stages must not exceed twice the channels of a tile of places, or what the converting warps need",
+          [steps](const T& t) {
+            return t.stages <= std::max<int64>({8, 2 * steps * t.place_tiles(), t.converters() * t.place_tiles() + 2});
+          }),
       constraint<T>({"T", "products", "consumer_registers"},
                     "consumer_registers must not exceed what sums need by 40 or more, unless the threads start with it",
                     [bytes = element_bytes(context)](const T& t) {
@@ -133,7 +137,7 @@ Tunables smallest(const BuildContext& context) {
   t.T = 64;
   t.rows = 64;
   t.products = context.accuracy == Accuracy::fp32 ? 3 : 1;
-  t.stages = 4;
+  t.stages = 6;
   t.producers = 4;
   t.consumer_registers = 168;
   t.weights = layout::steps_of(context.problem.geometry()) > 2 ? 2 : 0;

@@ -111,23 +111,38 @@ class Walk {
   static constexpr int kMost = 1024;
   using Images = std::bitset<kMost>;
 
-  Walk(int count, int stages, int converters, int halves) : converted_(static_cast<std::size_t>(count)) {
+  Walk(int count, int stages, int converters, int halves)
+      : slots_(static_cast<std::size_t>(count)), released_(slots_.size()) {
     // Multiplied, and so released, in order by each consumer: of its latest image.
-    std::vector<Images> released(static_cast<std::size_t>(count));
+    std::vector<Known> at_release(slots_.size());
     for (int i = 0; i < count; ++i) {
-      Images& known = converted_[at(i)];
-      if (i >= converters) (known |= converted_[at(i - converters)]).set(at(i - converters));
-      if (i >= stages) known |= released[at(i - stages)];
-      (released[at(i)] = known).set(at(i));
-      if (i >= halves) released[at(i)] |= released[at(i - halves)];
+      Known known = i >= converters ? slots_[at(i - converters)] : Known{};
+      if (i >= converters) known.converted.set(at(i - converters));
+      released_[at(i)] = known.released;
+      if (i >= stages) known.add(at_release[at(i - stages)]);
+      slots_[at(i)] = known;
+      at_release[at(i)] = known;
+      at_release[at(i)].converted.set(at(i));
+      at_release[at(i)].released.set(at(i));
+      if (i >= halves) at_release[at(i)].add(at_release[at(i - halves)]);
     }
   }
   /// Images that are converted for certain.
-  const Images& before(int image) const { return converted_[at(image)]; }
+  const Images& before(int image) const { return slots_[at(image)].converted; }
+  /// Images whose slots are released for certain when the warp comes to wait for that of `image`.
+  const Images& released_before(int image) const { return released_[at(image)]; }
 
  private:
+  struct Known {
+    Images converted, released;
+    void add(const Known& other) {
+      converted |= other.converted;
+      released |= other.released;
+    }
+  };
   static std::size_t at(int image) { return static_cast<std::size_t>(image); }
-  std::vector<Images> converted_;
+  std::vector<Known> slots_;  // when the warp has the slot
+  std::vector<Images> released_;
 };
 
 /// Whether all images of the group `behind` groups before that of any image are there when it begins.
@@ -149,7 +164,25 @@ void each_ring(const Visit& visit) {
     for (const int producers : {4, 8})
       for (const int rows : {64, 128})
         for (const int steps : {1, 2, 3, 4, 5, 7, 8, 13, 16, 33, 64})
-          if (stages >= producers - 1) visit(Ring{stages, producers, rows, steps});
+          if (stages >= (producers - 1) * (rows == 64 ? 2 : 1)) visit(Ring{stages, producers, rows, steps});
+}
+
+/// A wait tells a phase from the one before only by its parity: the slot's last but one use must be over for certain.
+bool tells_phases_apart(int stages, int converters, int halves) {
+  const int count = 6 * stages + converters;
+  const Walk walk(count, stages, converters, halves);
+  for (int i = 2 * stages; i < count; ++i)
+    if (!walk.released_before(i)[static_cast<std::size_t>(i - 2 * stages)]) return false;
+  return true;
+}
+TEST(WgmmaFusedLayout, WaitsForASlotCannotTakeAnOldPhaseForTheNewOne) {
+  each_ring([](const Ring& r) {
+    EXPECT_TRUE(tells_phases_apart(r.stages, r.producers - 1, r.rows == 64 ? 2 : 1))
+        << "stages " << r.stages << ", producers " << r.producers << ", rows " << r.rows;
+  });
+  for (const int halves : {1, 2})
+    for (const int converters : {3, 7})
+      EXPECT_FALSE(tells_phases_apart(converters * halves - halves, converters, halves));
 }
 
 TEST(WgmmaFusedLayout, TheGroupLookedBackAtIsConvertedInAnyOrderThatTheRingAllows) {
@@ -337,7 +370,7 @@ TEST(WgmmaFusedFamily, SaysWhatItDoesNotServe) {
 TEST(WgmmaFusedFamily, RefusesConfigurationsWithTheirReason) {
   const auto reasons = [](Accuracy accuracy, auto change) {
     const BuildContext context = on_h200(kVocoder, accuracy);
-    auto t = to_tunables<T>(fused().general_configuration(context));  // T=64 rows=64 stages=4 producers=4 weights=2
+    auto t = to_tunables<T>(fused().general_configuration(context));  // T=64 rows=64 stages=6 producers=4 weights=2
     change(t);
     return broken(context, to_configuration(t));
   };
@@ -350,7 +383,8 @@ TEST(WgmmaFusedFamily, RefusesConfigurationsWithTheirReason) {
   for (const int rows : {1, 32, 96, 192})  // as a file may have them
     EXPECT_THAT(reasons(Accuracy::tf32, [&](T& t) { t.rows = rows; }), Contains(HasSubstr("rows must be 128 or 64")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.producers = 6; }), Contains(HasSubstr("whole warpgroups")));
-  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.stages = 2; }), ElementsAre(HasSubstr("the warps that convert")));
+  EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.stages = 4; }),
+              ElementsAre(HasSubstr("an old phase for the new one")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.passes = 0; }), Contains("passes must be 1 or more"));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.passes = 2; }), ElementsAre(HasSubstr("all channels of a tile")));
   EXPECT_THAT(reasons(Accuracy::tf32, [](T& t) { t.blocks = 133; }), Contains(HasSubstr("the device's SMs: one")));

@@ -66,7 +66,8 @@ struct Instance {
   static_assert(T_ == 64 || T_ == 96 || T_ == 128, "T must be 64, 96 or 128");
   static_assert(ROWS == 64 || ROWS == 128, "rows must be 64 or 128");
   static_assert(PRODUCERS == 4 || PRODUCERS == 8, "producers must be 4 or 8: whole warpgroups");
-  static_assert(STAGES >= PRODUCERS - 1, "a warp that waits for a slot must not take an old phase for the new one");
+  static_assert(STAGES >= kConverters * kPlaceTiles,
+                "a warp that waits for a slot must not take an old phase for the new one");
   static_assert(PASSES == 1 || STAGES >= STEPS * kPlaceTiles, "images of a tile stay until its last group of rows");
   static_assert(STEPS % GROUP == 0, "groups are whole");
   static_assert(STEP > 0 && STRIDE > 0, "the geometry is compiled in");

@@ -66,7 +66,7 @@ TEST_P(HostConfigurations, DrawnAtRandomAreRight) {
   const auto compiler = host_compiler("problems");
   ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
   const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
-  Random random(static_cast<std::uint64_t>(accuracy) + 40);
+  Random random(static_cast<std::uint64_t>(accuracy) + 44);
   ProblemDrawer drawer(static_cast<std::uint64_t>(accuracy) + 50, 3e5);
   std::vector<Task> tasks;
   std::map<std::string, int> drawn;  // how often a tunable, or the stride, had a value
