@@ -15,12 +15,18 @@ struct Seen {
   uint32 most = 0;
   uint32 least = 0x7C007C00u;
 };
-/// What values are multiplied with before they are rounded to parts. One part is a TF32 number in all but its exponent,
-/// ties away from zero: a scale above the power of two by an ulp takes ties over the middle, and nothing else by more
-/// than two ulps of fp32.
-template <bool Splits>
+/// One part is a TF32 number in all but its exponent, ties away from zero. Where rows have few outputs each is rounded
+/// so; else a scale above the power of two by an ulp takes ties over the middle, and of 8192 values one or two that lie
+/// within two ulps of fp32 below it: as large an error as theirs, the other way, which shows only where a row has few.
+__device__ __forceinline__ bool rounds_each(const Geometry& g) { return g.length_out < 1024; }
+/// What values are multiplied with before they are rounded to parts by first_parts().
+template <bool Splits, bool Each>
 __device__ __forceinline__ float part_factor(float scale) {
-  return Splits ? scale : scale * 0x1.000002p0f;
+  return Splits || Each ? scale : scale * 0x1.000002p0f;
+}
+template <bool Splits, bool Each>
+__device__ __forceinline__ uint32 first_parts(float low, float high) {
+  return !Splits && Each ? half_pair_away(low, high) : half_pair(low, high);
 }
 
 }  // namespace ct1d

@@ -19,18 +19,18 @@ __device__ __forceinline__ void store_row(uint32 image, int row, int part, const
 }
 
 /// fp32 x: scaled, as fp16 parts.
-template <class I>
+template <class I, bool Each>
 __device__ __forceinline__ void store_scaled(const float (&v)[kStepChannels], float scale, uint32 image, int row,
                                              Seen& seen) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
-  const float factor = part_factor<I::kSplits>(scale);
+  const float factor = part_factor<I::kSplits, Each>(scale);
   uint32 high[8];
   uint32 low[8];
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const float a = v[2 * i] * factor;
     const float b = v[2 * i + 1] * factor;
-    high[i] = half_pair(a, b);
+    high[i] = first_parts<I::kSplits, Each>(a, b);
     seen.most = larger_halves(seen.most, high[i]);
     seen.least = lesser_halves(seen.least, high[i]);
     if constexpr (I::kSplits) {
@@ -44,8 +44,8 @@ template <class I>
 __device__ __forceinline__ void store_one_scaled(float v, float scale, uint32 image, int row, int channel) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
   const uint32 to = image + static_cast<uint32>(channel / 8 * I::kSlabBytes + row * 16 + channel % 8 * 2);
-  const float value = v * part_factor<I::kSplits>(scale);
-  const uint32 high = half_pair(value, value);
+  const float value = v * scale;
+  const uint32 high = first_parts<I::kSplits, true>(value, value);
   store_shared_2(to, static_cast<unsigned short>(high));
   if constexpr (I::kSplits) {
     const float rest = (value - low_half(high)) * kLift;
@@ -111,8 +111,15 @@ __device__ __forceinline__ uint32 convert(const Values<I>& v, const RunArguments
   const int lane = lane_of_warp();
   unsigned long long bad = 0;
   Seen seen;
+  if (!I::kSplits && rounds_each(g)) {
 #pragma unroll
-  for (int j = 0; j < I::kColumns; ++j) store_scaled<I>(v.at[j], scale.scale, image, I::kHalo + 32 * j + lane, seen);
+    for (int j = 0; j < I::kColumns; ++j)
+      store_scaled<I, true>(v.at[j], scale.scale, image, I::kHalo + 32 * j + lane, seen);
+  } else {
+#pragma unroll
+    for (int j = 0; j < I::kColumns; ++j)
+      store_scaled<I, false>(v.at[j], scale.scale, image, I::kHalo + 32 * j + lane, seen);
+  }
   // High parts tell most lanes that all is well; zeros, and what became zero, are looked at one by one.
   const uint32 most = max(seen.most & 0xFFFFu, seen.most >> 16);
   const uint32 least = min(seen.least & 0xFFFFu, seen.least >> 16);

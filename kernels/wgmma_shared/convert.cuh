@@ -92,8 +92,8 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 base, 
   const int channel = index % kStepChannels;
   const uint32 to =
       base + static_cast<uint32>(channel / 8 * I::kShared.slab_bytes + index / kStepChannels * 16 + channel % 8 * 2);
-  const float value = v * part_factor<I::kSplits>(scale);
-  const uint32 hi = half_pair(value, value);
+  const float value = v * scale;
+  const uint32 hi = first_parts<I::kSplits, true>(value, value);
   store_shared_2(to, static_cast<unsigned short>(hi));
   if constexpr (I::kSplits) {
     const float rest = (value - low_half(hi)) * kLift;
@@ -101,10 +101,10 @@ __device__ __forceinline__ void store_before(float v, float scale, uint32 base, 
   }
 }
 
-template <class I>
+template <class I, bool Each>
 __device__ __forceinline__ void store_step(const Values<I>& v, float scale, uint32 base, Seen& seen) {
   constexpr float kLift = static_cast<float>(1 << kLowBits);
-  const float factor = part_factor<I::kSplits>(scale);
+  const float factor = part_factor<I::kSplits, Each>(scale);
   const int lane = lane_of_warp();
 #pragma unroll
   for (int j = 0; j < I::kPlaces; ++j) {
@@ -117,7 +117,7 @@ __device__ __forceinline__ void store_step(const Values<I>& v, float scale, uint
       for (int c = 0; c < 4; ++c) {
         const float low = v.at[j][8 * slab + 2 * c] * factor;
         const float high = v.at[j][8 * slab + 2 * c + 1] * factor;
-        hi[c] = half_pair(low, high);
+        hi[c] = first_parts<I::kSplits, Each>(low, high);
         seen.most = larger_halves(seen.most, hi[c]);
         seen.least = lesser_halves(seen.least, hi[c]);
         if constexpr (I::kSplits) {

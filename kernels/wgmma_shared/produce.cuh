@@ -71,7 +71,11 @@ __device__ __forceinline__ void produce(const RunArguments& a, int total, uint32
     for (int i = 0; i < I::kStageSteps; ++i) {
       const uint32 to = stage + static_cast<uint32>(i * I::kShared.step_bytes);
       Seen seen;
-      store_step<I>(v[i], scale, to, seen);
+      if (!I::kSplits && rounds_each(g)) {
+        store_step<I, true>(v[i], scale, to, seen);
+      } else {
+        store_step<I, false>(v[i], scale, to, seen);
+      }
       if (I::kHalo > 0 && lane_of_warp() < I::kHalo * kStepChannels) {
         store_before<I>(v[i].before, scale, to, lane_of_warp());
       }
