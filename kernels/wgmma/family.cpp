@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 
 #include "kernels/common/phases.h"
 #include "kernels/wgmma/estimate.h"
 #include "tuner/family/hopper_blocks.h"
+#include "tuner/family/cheapest.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -198,9 +200,10 @@ std::vector<std::array<int, 3>> tilings() {
 }
 
 /// With more blocks an SM where one panel has all columns and there are tiles for them: blocks fill each other's waits.
-Tunables shared_sms(const Tunables& alone, const std::vector<Constraint>& all, const Geometry& g, int bytes) {
+Tunables shared_sms(const Tunables& alone, const std::vector<Constraint>& all, const Geometry& g, int bytes,
+                    std::initializer_list<int> blocks) {
   if (layout::extent_of(alone, g).panels > 1) return alone;
-  for (const int min_blocks : {3, 2})
+  for (const int min_blocks : blocks)
     for (const int stages : kStages) {
       Tunables t = alone;
       t.min_blocks = min_blocks;
@@ -250,11 +253,15 @@ class WgmmaFamily final : public Family {
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
 
   Configuration default_configuration(const BuildContext& context) const override {
+    return promising_configurations(context).front();
+  }
+  std::vector<Configuration> promising_configurations(const BuildContext& context) const override {
     const std::vector<Constraint> all = all_constraints(context);
     const Geometry g = context.problem.geometry();
+    const int bytes = element_bytes(context);
     const Tunables usual = general(context);
-    Tunables best = usual;
-    double least = layout::cycles_of(usual, g, element_bytes(context));
+    CheapestByKind<Tunables, std::tuple<int, int>> candidates;  // by columns and split
+    candidates.offer({usual.OC_TILE, usual.split}, layout::cycles_of(usual, g, bytes), usual);
     for (const int promote : {0, 1})
       for (const int resident : {1, 0})
         for (const int taps : {3, 2, 4, 1})
@@ -267,17 +274,25 @@ class WgmmaFamily final : public Family {
             t.taps = taps;
             t.OC_TILE = tile;
             t.wide_stores = 1;
-            const double cycles = layout::cycles_of(t, g, element_bytes(context));
-            if (cycles >= least) continue;
+            const double cycles = layout::cycles_of(t, g, bytes);
+            if (cycles >= candidates.least({tile, split})) continue;
             const bool valid = std::any_of(std::begin(kStages), std::end(kStages), [&](int count) {
               t.stages = count;
               return satisfies(all, t);
             });
-            if (!valid) continue;
-            least = cycles;
-            best = t;
+            if (valid) candidates.offer({tile, split}, cycles, t);
           }
-    return to_configuration(shared_sms(best, all, g, element_bytes(context)));
+    std::vector<Configuration> promising;
+    const auto add = [&](const Tunables& t) {
+      const Configuration configuration = to_configuration(t);
+      if (std::find(promising.begin(), promising.end(), configuration) == promising.end())
+        promising.push_back(configuration);
+    };
+    const std::vector<Tunables> cheapest = candidates.cheapest(3);
+    for (const Tunables& t : cheapest) add(shared_sms(t, all, g, bytes, {3, 2}));
+    add(shared_sms(cheapest.front(), all, g, bytes, {2}));  // where three do not fit the registers after all
+    add(cheapest.front());
+    return promising;
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(general(context));

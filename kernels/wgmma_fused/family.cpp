@@ -5,6 +5,7 @@
 
 #include "kernels/wgmma_fused/layout.h"
 #include "tuner/family/hopper_blocks.h"
+#include "tuner/family/cheapest.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {
@@ -209,9 +210,18 @@ class WgmmaFusedFamily final : public Family {
   std::vector<Constraint> constraints(const BuildContext& context) const override { return all_constraints(context); }
 
   Configuration default_configuration(const BuildContext& context) const override {
+    return promising_configurations(context).front();
+  }
+  std::vector<Configuration> promising_configurations(const BuildContext& context) const override {
     const std::vector<Constraint> all = all_constraints(context);
-    Tunables best = smallest(context);
-    double least = satisfies(all, best) ? cost_of(best, context) : 1e300;
+    CheapestByKind<Tunables, std::tuple<int, int, bool>> candidates;  // by tile and whether weights stay
+    const auto offer = [&](const Tunables& t) {
+      const auto kind = std::tuple(t.T, t.rows, t.weights == 0);
+      const double cost = cost_of(t, context);
+      if (cost < candidates.least(kind) && satisfies(all, t)) candidates.offer(kind, cost, t);
+    };
+    const Tunables least = smallest(context);
+    offer(least);
     for (const int tile : {128, 96, 64})
       for (const int rows : {128, 64})
         for (const int producers : {8, 4})
@@ -219,7 +229,7 @@ class WgmmaFusedFamily final : public Family {
             for (const int weights : {0, 8, 4})
               for (const int passes : {1, 2, 3, 4, 6, 8})
                 for (const int stages : {32, 24, 16, 12, 8}) {
-                  Tunables t = best;
+                  Tunables t = least;
                   t.T = tile;
                   t.rows = rows;
                   t.producers = producers;
@@ -227,13 +237,12 @@ class WgmmaFusedFamily final : public Family {
                   t.weights = weights;
                   t.passes = passes;
                   t.stages = stages;
-                  if (consumer_needs(t, element_bytes(context)) > registers || !satisfies(all, t)) continue;
-                  const double cost = cost_of(t, context);
-                  if (cost >= least) continue;
-                  best = t;
-                  least = cost;
+                  if (consumer_needs(t, element_bytes(context)) <= registers) offer(t);
                 }
-    return to_configuration(best);
+    std::vector<Configuration> promising;
+    for (const Tunables& t : candidates.cheapest(6)) promising.push_back(to_configuration(t));
+    if (promising.empty()) promising.push_back(to_configuration(least));
+    return promising;
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(smallest(context));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "tuner/family/lower_bound.h"
@@ -102,18 +103,22 @@ std::vector<std::size_t> Candidates::neighbours(std::size_t index) const {
 }
 
 std::vector<std::size_t> Candidates::defaults(const BuildContext& context) const {
-  std::vector<std::pair<double, std::size_t>> found;
+  std::vector<std::tuple<std::size_t, double, std::size_t>> found;  // place in its family, lower bound, index
   std::size_t offset = 0;
   for (const Part& part : parts_) {
-    const Configuration configuration = part.family->default_configuration(context);
-    if (const auto index = part.space.find(configuration))
-      found.emplace_back(lower_bound_ms(part.family->build(context, configuration).work, context.device, true),
-                         offset + *index);
+    std::size_t place = 0;
+    for (const Configuration& configuration : part.family->promising_configurations(context))
+      if (const auto index = part.space.find(configuration))
+        found.emplace_back(place++,
+                           lower_bound_ms(part.family->build(context, configuration).work, context.device, true),
+                           offset + *index);
     offset += part.space.size();
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
   std::vector<std::size_t> indices;
-  for (const auto& [bound, index] : found) indices.push_back(index);
+  for (const auto& [place, bound, index] : found) indices.push_back(index);
   return indices;
 }
 

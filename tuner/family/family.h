@@ -42,6 +42,11 @@ class Family {
   virtual std::vector<Constraint> constraints(const BuildContext& context) const = 0;
   /// A right, reasonable configuration that satisfies the constraints for any problem the family does not refuse.
   virtual Configuration default_configuration(const BuildContext& context) const = 0;
+  /// What a search tries first: the default, then configurations of other shapes that the family's own model of time
+  /// holds for nearly as good, the best first. All satisfy the constraints.
+  virtual std::vector<Configuration> promising_configurations(const BuildContext& context) const {
+    return {default_configuration(context)};
+  }
   /// A configuration whose unit is the same for every problem that the family serves: all geometry at run time.
   virtual Configuration general_configuration(const BuildContext& context) const = 0;
   /// The program for a configuration that satisfies the constraints.
