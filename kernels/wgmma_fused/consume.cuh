@@ -1,9 +1,8 @@
 // wgmma_fused: what a warpgroup does that multiplies: the products of a step after the other, their promotion, stores.
 #pragma once
 
-#include "kernels/wgmma_fused/instance.cuh"
+#include "kernels/wgmma_fused/store.cuh"
 #include "kernels/wgmma_packed/products.cuh"
-#include "kernels/wgmma_packed/store.cuh"
 
 namespace ct1d::wgmma_fused {
 
@@ -94,8 +93,8 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
 #pragma unroll
   for (int i = 0; i < I::kSums; ++i) sum[i] = 0.0f;
   const auto store = [&](unsigned n) {
-    wgmma_packed::store_sums<I>(sum, a, shared, own_tile<I>(shared, n, consumer), consumer,
-                                flags_place<I>(shared, n / I::kPasses, I::kPlaceTiles == 2 ? consumer : 0));
+    store_sums<I>(sum, a, shared, own_tile<I>(shared, n, consumer), consumer,
+                  flags_place<I>(shared, n / I::kPasses, I::kPlaceTiles == 2 ? consumer : 0));
   };
 #pragma unroll 1
   for (unsigned n = 0; n < tiles(); ++n) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "kernels/wgmma_fused/layout.h"
-#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/cheapest.h"
+#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {

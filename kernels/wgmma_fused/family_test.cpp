@@ -265,7 +265,7 @@ TEST(WgmmaFusedLayout, PartsOfSharedMemoryAreInOrderAndAligned) {
                 EXPECT_GE(s.top, s.maxima + f.steps * halves * 4);
                 EXPECT_GE(s.staging, s.top + 4);
                 EXPECT_GE(s.quads, s.staging + 2 * staging);
-                EXPECT_GE(s.flags, s.quads + 2 * places / 4 * 16);
+                EXPECT_GE(s.flags, s.quads + 2 * (places / 4 * 16 + 64 * 8));
                 EXPECT_EQ(s.bytes, s.flags + 64 * 2 * 8);
                 EXPECT_EQ((s.images | s.image_bytes | s.schedule | s.staging | staging | s.quads) % 16, 0);
                 EXPECT_EQ((s.image_barriers | s.weight_barriers | s.flags) % 8, 0);
@@ -286,7 +286,7 @@ TEST(WgmmaFusedLayout, StagingHoldsTheRunsOfATile) {
         if (stride > 64) {
           EXPECT_GE(staging, 64 * (stored + 1) * 4);
         } else {
-          EXPECT_GE(ct1d::wgmma_packed::run_pitch(stride, stored, bytes) * bytes, stored * stride * bytes + 16 - bytes);
+          EXPECT_GE(layout::run_pitch(stride, stored, bytes) * bytes, stored * stride * bytes + 16 - bytes);
           EXPECT_GE(staging, 64 / stride * (stored * stride * bytes + 16 - bytes));
         }
       }

@@ -57,9 +57,7 @@ struct Instance {
   __device__ __forceinline__ static int stride(const Geometry&) { return STRIDE; }
   /// Rows of a panel that are in use.
   __device__ __forceinline__ static int width(const Geometry&) { return width_of(STRIDE); }
-  __device__ __forceinline__ static int pitch(const Geometry&) {
-    return wgmma_packed::run_pitch(STRIDE, kStored, sizeof(Element_));
-  }
+  __device__ __forceinline__ static int pitch(const Geometry&) { return run_pitch(STRIDE, kStored, sizeof(Element_)); }
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
   static_assert(!kSmall || !kSplits, "16-bit operands have one part");

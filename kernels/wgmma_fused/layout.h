@@ -27,6 +27,7 @@ using wgmma_packed::kStepChannels;
 using wgmma_packed::most_terms;
 using wgmma_packed::Packed;
 using wgmma_packed::period_of;
+using wgmma_packed::quads_bytes;
 using wgmma_packed::steps_of;
 using wgmma_packed::Tile;
 using wgmma_packed::width_of;
@@ -114,8 +115,18 @@ CT1D_HD constexpr int behind_of(int stages, int converters, int images) {
 
 /// Places of a tile that are stored at a time: all, where a panel has whole channels, so that their runs are long.
 CT1D_HD constexpr int stored_places(const Tunables& t, int64 stride) { return stride <= kRows ? t.T : 32; }
+/// Elements between the runs of outputs that lie in shared memory, one of each channel of a panel, `stored` places of
+/// up to 64 phases: whole pieces of 16 bytes and one more, for a run begins where y's address does; off each other's
+/// banks.
+CT1D_HD constexpr int run_pitch(int stride, int stored, int bytes) {
+  const int words = (stored * stride * bytes + 15) / 16 * 4 + 4;
+  const int bank = stride == 1 ? 8 : stride == 2 ? 16 : 4;
+  return (words + (bank - words % 32 + 32) % 32) * 4 / bytes;
+}
 CT1D_HD constexpr int staging_bytes(const Tunables& t, int64 stride, int bytes) {
-  return wgmma_packed::staging_bytes(static_cast<int>(stride), stored_places(t, stride), bytes);
+  const int phases = static_cast<int>(stride);
+  const int stored = stored_places(t, stride);
+  return phases <= kRows ? kRows / phases * run_pitch(phases, stored, bytes) * bytes : wgmma_packed::kStagingBytes;
 }
 
 /// Weights of a group of rows and a step.
@@ -147,7 +158,7 @@ struct Shared {
   int maxima;           // [group of places % rounds][image] largest magnitude, bits
   int top;              // the same of the images that the warps convert first
   int staging;          // [consumer] staging_bytes()
-  int quads;            // [consumer][T / 4] 16 bytes: where in y they lie
+  int quads;            // [consumer] quads_bytes()
   int flags;            // [tile of places % kFlagTiles][half] 64 bits: fours of places to be done again
   int bytes;
 };
@@ -165,7 +176,7 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, const Facts& f, int elemen
   s.top = s.maxima + maxima_of(t, f.steps) * 4;
   s.staging = (s.top + 4 + 15) / 16 * 16;
   s.quads = s.staging + kConsumers * staging_bytes(t, f.stride, element_bytes);
-  s.flags = s.quads + kConsumers * t.T / 4 * 16;
+  s.flags = s.quads + kConsumers * quads_bytes(t.T);
   s.bytes = s.flags + kFlagTiles * 2 * 8;
   return s;
 }

@@ -68,7 +68,6 @@ struct Instance {
   }
   /// Rows of a panel that are in use.
   __device__ __forceinline__ static int width(const Geometry& g) { return width_of(stride(g)); }
-  __device__ __forceinline__ static int pitch(const Geometry& g) { return run_pitch(stride(g), kStored, kBytes); }
 
   static_assert(PRODUCTS == 3 || PRODUCTS == 1, "products must be 3 or 1");
   static_assert(!kSmall || !kSplits, "16-bit operands have one part");

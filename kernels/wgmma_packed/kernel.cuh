@@ -130,7 +130,6 @@ __device__ __forceinline__ void consume(const RunArguments& a, uint32 shared, in
     }
   }
   if (tiles > 0) store_tile<I>(sum, a, shared, consumer, tiles - 1);
-  bulk_wait<0>();  // before what was stored is overwritten, or the block ends
   repair<I>(a, shared, consumer);
 }
 

@@ -215,27 +215,15 @@ struct Shared {
   int barriers;  // per slot full, empty
   int schedule;  // Schedule
   int staging;   // [consumer] kStagingBytes
-  int quads;     // [consumer][T / 4] 16 bytes: where in y they lie
+  int quads;     // [consumer] quads_bytes()
   int flags;     // [tile % kFlagTiles][consumer] 64 bits
   int bytes;
 };
-/// Elements between the runs of outputs that lie in shared memory, one of each channel of a panel, `stored` places of
-/// up to 64 phases: whole pieces of 16 bytes and one more, for a run begins where y's address does; off each other's
-/// banks.
-CT1D_HD constexpr int run_pitch(int stride, int stored, int bytes) {
-  const int words = (stored * stride * bytes + 15) / 16 * 4 + 4;
-  const int bank = stride == 1 ? 8 : stride == 2 ? 16 : 4;
-  return (words + (bank - words % 32 + 32) % 32) * 4 / bytes;
-}
-/// Where there are more phases, a panel's part of one channel: floats, [place] rows or [row] places.
+/// Of a chunk on its way to y: floats, [place] rows or [row] places.
 inline constexpr int kPlacePitch = kRows + 4;
-CT1D_HD constexpr int staging_bytes(int stride, int stored, int bytes) {
-  return stride <= kRows ? kRows / stride * run_pitch(stride, stored, bytes) * bytes : stored * kPlacePitch * 4;
-}
-/// Of any stride.
-inline constexpr int kStagingBytes = staging_bytes(1, kStored, 4);
-static_assert(kStagingBytes >= staging_bytes(2, kStored, 4) && kStagingBytes >= staging_bytes(kRows + 1, kStored, 4),
-              "the staging is as large as any stride's");
+inline constexpr int kStagingBytes = kStored * kPlacePitch * 4;
+/// Of a tile: where in y its fours of places lie, 16 bytes each; what its rows are multiplied with and what is added.
+CT1D_HD constexpr int quads_bytes(int places) { return places / 4 * 16 + kRows * 8; }
 CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 offsets, int64 halo) {
   Shared s{};
   s.image = static_cast<int>(t.row_tiles() * panel_bytes(t, offsets));
@@ -245,7 +233,7 @@ CT1D_HD constexpr Shared shared_of(const Tunables& t, int64 offsets, int64 halo)
   s.schedule = s.barriers + t.stages * 16;
   s.staging = s.schedule + 48;
   s.quads = s.staging + kConsumers * kStagingBytes;
-  s.flags = s.quads + kConsumers * t.T / 4 * 16;
+  s.flags = s.quads + kConsumers * quads_bytes(t.T);
   s.bytes = s.flags + kFlagTiles * kConsumers * 8;
   return s;
 }

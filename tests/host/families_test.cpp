@@ -320,11 +320,10 @@ TEST(HostFamilyFaultsOfWgmmaPacked, EveryMissingFenceWaitAndArrivalIsCaught) {
        "  s.release(first + I::kGroup - 1);\n  promote(sum, high"},
       {"products.cuh", "  matrix_fence();", ""},
       {"products.cuh", "  matrix_commit();", ""},
-      {"store.cuh", "    consumer_barrier<I>(consumer);  // all have left what is written now\n", ""},
-      {"store.cuh", "    bulk_wait_read<0>();\n", ""},
-      {"kernel.cuh", "  bulk_wait<0>();", ""},
-      {"store.cuh", "    async_proxy_fence();\n", ""},
-      {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_runs", "    store_runs"},
+      {"store.cuh", "    if (chunk > 0) consumer_barrier<I>(consumer);  // all have stored the chunk before\n", ""},
+      {"store.cuh", "  consumer_barrier<I>(consumer);\n#pragma unroll\n  for (int chunk",
+       "#pragma unroll\n  for (int chunk"},
+      {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_chunk", "    store_chunk"},
       {"pack_x.cuh", "  __syncthreads();\n  const int group", "  const int group"}};
   expect_caught(Subject("wgmma_packed"), "repair<I>(a, shared, consumer);", cuts);
 }
@@ -404,10 +403,10 @@ TEST_F(HostFamilyFaultsOfWgmmaFused, EveryMissingFenceWaitAndArrivalIsCaught) {
         "  s.release(first + I::kGroup - 1);\n  promote(sum, high"},
        {"wgmma_packed/products.cuh", "  matrix_fence();", ""},
        {"wgmma_packed/products.cuh", "  matrix_commit();", ""},
-       {"wgmma_packed/store.cuh", "    bulk_wait_read<0>();\n", ""},
-       {"wgmma_packed/store.cuh", "    consumer_barrier<I>(consumer);  // all have left what is written now\n", ""},
-       {"wgmma_packed/store.cuh", "    async_proxy_fence();\n", ""},
-       {"wgmma_packed/store.cuh", "    consumer_barrier<I>(consumer);\n    store_runs", "    store_runs"}});
+       {"store.cuh", "    bulk_wait_read<0>();\n", ""},
+       {"store.cuh", "    consumer_barrier<I>(consumer);  // all have left what is written now\n", ""},
+       {"store.cuh", "    async_proxy_fence();\n", ""},
+       {"store.cuh", "    consumer_barrier<I>(consumer);\n    store_runs", "    store_runs"}});
 }
 
 /// What operands of 16 bits go through. (Not the wait for images: nothing converts them, so that they are mostly there
@@ -422,8 +421,8 @@ TEST_F(HostFamilyFaultsOfWgmmaFused, EveryMissingFenceWaitAndArrivalOf16BitsIsCa
        {"wgmma_packed/products.cuh", "      matrix_wait<1>();\n", ""},
        {"wgmma_packed/products.cuh", "  matrix_wait<0>();\n  s.release(first + I::kGroup - 1);\n  promote(sum, d",
         "  s.release(first + I::kGroup - 1);\n  promote(sum, d"},
-       {"wgmma_packed/store.cuh", "    bulk_wait_read<0>();\n", ""},
-       {"wgmma_packed/store.cuh", "    async_proxy_fence();\n", ""}});
+       {"store.cuh", "    bulk_wait_read<0>();\n", ""},
+       {"store.cuh", "    async_proxy_fence();\n", ""}});
 }
 
 /// Images that stay for the next group of rows.
