@@ -29,8 +29,17 @@ inline float max_or_nan(float a, float b) { return a != a ? a : b != b ? b : a >
 inline uint32 half_pair(float low, float high) {
   return from_float<Half>(low).bits | static_cast<uint32>(from_float<Half>(high).bits) << 16;
 }
-inline float half_away(float v) { return float_of_bits((bits_of_float(v) + 0x1000u) & ~0x1FFFu); }
-inline uint32 half_pair_away(float low, float high) { return half_pair(half_away(low), half_away(high)); }
+/// cvt.rz of a value with half a place added: beyond the halves' range the largest of them, and no infinity.
+inline uint32 half_away(float v) {
+  const float raised = float_of_bits(bits_of_float(v) + 0x1000u);
+  const uint32 sign = bits_of_float(raised) >> 16 & 0x8000u;
+  const float magnitude = fabsf(raised);
+  if (raised != raised) return 0x7FFFu;
+  if (magnitude < 0x1p-14f) return sign | static_cast<uint32>(magnitude * 0x1p24f);
+  if (magnitude >= 65536.0f) return sign | (bits_of_float(magnitude) == 0x7F800000u ? 0x7C00u : 0x7BFFu);
+  return from_float<Half>(float_of_bits(bits_of_float(raised) & ~0x1FFFu)).bits;
+}
+inline uint32 half_pair_away(float low, float high) { return half_away(low) | half_away(high) << 16; }
 inline uint32 bfloat_pair(float low, float high) {
   return from_float<Bfloat16>(low).bits | static_cast<uint32>(from_float<Bfloat16>(high).bits) << 16;
 }
@@ -123,7 +132,8 @@ __device__ __forceinline__ uint32 half_pair(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 }
-/// The same with ties rounded away from zero, as TF32's are; both normal halves when rounded, or zeros.
+/// The same with ties rounded away from zero, as TF32's are: of values that are normal halves when rounded, or zeros.
+/// What lies beyond the halves' range becomes the largest of them, infinities and some NaN a NaN, other NaN a zero.
 __device__ __forceinline__ uint32 half_pair_away(float low, float high) {
   uint32 r;
   asm("cvt.rz.f16x2.f32 %0, %1, %2;"

@@ -124,7 +124,8 @@ __device__ __forceinline__ uint32 convert(const Values<I>& v, const RunArguments
   const uint32 most = max(seen.most & 0xFFFFu, seen.most >> 16);
   const uint32 least = min(seen.least & 0xFFFFu, seen.least >> 16);
   const bool huge = scale.inverse > kHuge;
-  if (most >= 0x7C00u || least < 0x0400u || huge) bad = unserved_fours<I>(v, g, scale.scale);
+  const uint32 limit = half_pair(kMost, 0.0f);
+  if (most > limit || least < 0x0400u || huge) bad = unserved_fours<I>(v, g, scale.scale);
   const auto convert_before = [&](float value, int index) {
     const int row = index / kStepChannels;
     if (unserved(value, scale.scale)) bad |= wgmma_packed::fours_of<I>(g, row - I::kHalo);
@@ -139,7 +140,7 @@ __device__ __forceinline__ uint32 convert(const Values<I>& v, const RunArguments
     or_shared_4(flags + 4, static_cast<uint32>(bad >> 32));
   }
   const uint32 highest = __reduce_max_sync(0xFFFFFFFFu, most);
-  return highest < 0x7C00u ? bits_of_float(low_half(highest) * scale.inverse) : largest_of<I>(v, a, shared, job);
+  return highest <= limit ? bits_of_float(low_half(highest) * scale.inverse) : largest_of<I>(v, a, shared, job);
 }
 
 /// The same of 16 bits, as they are.

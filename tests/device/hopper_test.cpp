@@ -5,6 +5,7 @@
 #include "tests/device/gpu.h"
 #include "tests/host/cluster_kernel.h"
 #include "tests/host/hopper_kernel.h"
+#include "tests/host/rounding_kernel.h"
 
 namespace tuner {
 namespace {
@@ -73,6 +74,28 @@ TEST_F(HopperGpu, ComputesWhatHostExecutionDoes) {
   y->download(got.data(), kOutputs * 4);
   EXPECT_EQ(std::memcmp(got.data(), problem.y.data(), kOutputs * 4), 0);
   EXPECT_EQ(y->guard_violations(), 0u);
+}
+
+TEST_F(HopperGpu, RoundsHalvesAsHostExecutionDoes) {
+  CompileUnit unit;
+  unit.source = kernel_source(kRounding, kRoundingIncludes);
+  unit.kernels = {"kernel"};
+  unit.source.replace(unit.source.find("__global__"), 10, "extern \"C\" __global__");
+  const auto module = device_->load(compile(unit));
+  ASSERT_TRUE(module) << module.failure().reason;
+  const std::vector<float> values = values_to_round();
+  const auto x = device_->allocate(values.size() * 4), y = device_->allocate(values.size() * 4);
+  x->upload(values.data(), values.size() * 4);
+  ct1d::RunArguments arguments{};
+  arguments.x = x->data();
+  arguments.y = y->data();
+  const auto launched = (*module)->launch({"kernel", shape_of(1, static_cast<unsigned>(values.size()))}, arguments);
+  ASSERT_TRUE(launched) << launched.failure().reason;
+  const auto done = device_->synchronize();
+  ASSERT_TRUE(done) << done.failure().reason;
+  std::vector<float> got(values.size());
+  y->download(got.data(), got.size() * 4);
+  EXPECT_EQ(got, rounded_values());
 }
 
 TEST_F(HopperGpu, BlocksOfAClusterLoadForEachOther) {
