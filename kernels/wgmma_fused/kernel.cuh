@@ -5,7 +5,7 @@
 // before, and leave them in shared memory as fp16 parts (produce.cuh); each value is tested, and outputs of values that
 // the scale does not serve are done again. One warp copies packed weights, which stay in shared memory where they fit.
 // Two warpgroups multiply a tile with one group of rows after the other (consume.cuh): x is read once for all phases
-// and output channels of the block, and the outputs of a channel leave as runs along t (wgmma_packed/store.cuh). With
+// and output channels of the block, and the outputs of a channel leave as runs along t (store.cuh). With
 // three products both operands are split into two halves of 11 bits, the low ones kept times 2^11; every step is
 // promoted into fp32 registers. x of 16 bits is multiplied as it is.
 #pragma once
