@@ -6,8 +6,8 @@
 
 #include "kernels/common/phases.h"
 #include "kernels/wgmma/estimate.h"
-#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/cheapest.h"
+#include "tuner/family/hopper_blocks.h"
 #include "tuner/family/typed_family.h"
 
 namespace tuner {

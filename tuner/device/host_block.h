@@ -60,9 +60,9 @@ class HostCluster;
 /// the other blocks of the cluster (host_cluster.h).
 ///
 /// Threads run in rounds: each that can run does so, in an order drawn from the seed, until its next barrier, warp-wide
-/// operation, wait or end; but for warps that the seed holds back for a stretch of rounds. Exited threads do not count at barriers. When nobody in the cluster can run and somebody
-/// waits, bulk loads in flight complete, then waits that need not succeed give up; after that the block has failed, and
-/// the failure says who waits where.
+/// operation, wait or end; but for warps that the seed holds back for a stretch of rounds. Exited threads do not count
+/// at barriers. When nobody in the cluster can run and somebody waits, bulk loads in flight complete, then waits that
+/// need not succeed give up; after that the block has failed, and the failure says who waits where.
 class BlockRunner {
  public:
   BlockRunner(HostCluster& cluster, unsigned rank);
