@@ -48,7 +48,17 @@ __global__ void kernel(const CT1D_GRID_CONSTANT RunArguments a) {
   EXPECT_EQ(compiled->spill_bytes, 0);
 }
 
-class HopperGpu : public tuner::testing::GpuTest {};
+class HopperGpu : public tuner::testing::GpuTest {
+ protected:
+  /// A kernel of Host execution's tests, compiled for the GPU.
+  Expected<std::unique_ptr<Module>> load(std::string source) {
+    source.replace(source.find("__global__"), 10, "extern \"C\" __global__");
+    CompileUnit unit;
+    unit.source = std::move(source);
+    unit.kernels = {"kernel"};
+    return device_->load(compile(unit));
+  }
+};
 
 TEST_F(HopperGpu, ComputesWhatHostExecutionDoes) {
   if (device_->environment().device.arch != "sm_90a") GTEST_SKIP() << "the GPU is no sm_90a";
@@ -77,11 +87,7 @@ TEST_F(HopperGpu, ComputesWhatHostExecutionDoes) {
 }
 
 TEST_F(HopperGpu, RoundsHalvesAsHostExecutionDoes) {
-  CompileUnit unit;
-  unit.source = kernel_source(kRounding, kRoundingIncludes);
-  unit.kernels = {"kernel"};
-  unit.source.replace(unit.source.find("__global__"), 10, "extern \"C\" __global__");
-  const auto module = device_->load(compile(unit));
+  const auto module = load(kernel_source(kRounding, kRoundingIncludes));
   ASSERT_TRUE(module) << module.failure().reason;
   const std::vector<float> values = values_to_round();
   const auto x = device_->allocate(values.size() * 4), y = device_->allocate(values.size() * 4);
@@ -101,11 +107,7 @@ TEST_F(HopperGpu, RoundsHalvesAsHostExecutionDoes) {
 TEST_F(HopperGpu, BlocksOfAClusterLoadForEachOther) {
   if (device_->environment().device.arch != "sm_90a") GTEST_SKIP() << "the GPU is no sm_90a";
   constexpr unsigned kBlocks = 528;  // in turns on the SMs
-  CompileUnit unit;
-  unit.source = kernel_source(kShared, kClusterIncludes);
-  unit.kernels = {"kernel"};
-  unit.source.replace(unit.source.find("__global__"), 10, "extern \"C\" __global__");
-  const auto module = device_->load(compile(unit));
+  const auto module = load(kernel_source(kShared, kClusterIncludes));
   ASSERT_TRUE(module) << module.failure().reason;
   const auto values = ramp(kTiles * kTileFloats);
   const auto x = device_->allocate(values.size() * 4), y = device_->allocate(kBlocks * 32 * 4);

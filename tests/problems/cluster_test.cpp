@@ -17,19 +17,7 @@ const std::vector<Problem> kSeveralTiles{
     {2, 40, 150, 3, 1, 1, 0, 2, 1, false, 300},
 };
 
-class HostClusters : public ::testing::TestWithParam<FamilyAndClass> {
- protected:
-  void SetUp() override {
-    ASSERT_NE(family_, nullptr);
-    ASSERT_NE(compiler_, nullptr) << "the compiler that built this test is gone";
-  }
-  Trying trying() { return {*family_, std::get<1>(GetParam()), *device_, *compiler_, nullptr, facts_, 0, 0, 0}; }
-
-  const Family* family_ = find_family(std::get<0>(GetParam()));
-  const DeviceFacts facts_ = read_profile("h200");
-  std::unique_ptr<Device> device_ = make_host_device({1, 2});
-  std::unique_ptr<Compiler> compiler_ = host_compiler("problems");
-};
+class HostClusters : public HostTrial {};
 
 /// Blocks without a tile of their own, too: what has one tile of places has a cluster of two all the same.
 TEST_P(HostClusters, AreRightOnDrawnProblems) {
@@ -37,25 +25,25 @@ TEST_P(HostClusters, AreRightOnDrawnProblems) {
   std::vector<Task> tasks;
   while (tasks.size() < kDrawn) {
     const Problem problem = drawer.next();
-    const BuildContext context{problem, std::get<1>(GetParam()), facts_};
-    if (family_->refuses(context)) continue;
-    const Configuration usual = family_->general_configuration(context);
-    tasks.push_back(task_of(trying(), problem, static_cast<int>(tasks.size()),
+    const BuildContext context{problem, accuracy, facts};
+    if (family->refuses(context)) continue;
+    const Configuration usual = family->general_configuration(context);
+    tasks.push_back(task_of(on_host(), problem, static_cast<int>(tasks.size()),
                             {changed(usual, {{"cluster", 2}, {"band", 2}, {"blocks", 4}})}));
   }
-  expect_right(trying(), tasks);
+  expect_right(on_host(), tasks);
 }
 
 TEST_P(HostClusters, AreRightOverManyTiles) {
   std::vector<Task> tasks;
   for (const Problem& problem : kSeveralTiles) {
-    const Configuration usual = family_->general_configuration({problem, std::get<1>(GetParam()), facts_});
+    const Configuration usual = family->general_configuration({problem, accuracy, facts});
     const std::vector<Configuration> ways{
         changed(usual, {{"cluster", 2}, {"band", 2}, {"blocks", 2}, {"stages", 4}, {"rows", 128}, {"T", 96}}),
         changed(usual, {{"cluster", 2}, {"band", 4}, {"blocks", 4}, {"stages", 3}, {"rows", 64}})};
-    for (const int turn : {0, 1, 3}) tasks.push_back(task_of(trying(), problem, turn, ways));
+    for (const int turn : {0, 1, 3}) tasks.push_back(task_of(on_host(), problem, turn, ways));
   }
-  expect_right(trying(), tasks);
+  expect_right(on_host(), tasks);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostClusters,

@@ -5,8 +5,6 @@
 #include <optional>
 
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -56,16 +54,10 @@ std::optional<Configuration> drawn_configuration(const Family& family, const Bui
   return std::nullopt;
 }
 
-class HostConfigurations : public ::testing::TestWithParam<FamilyAndClass> {};
+class HostConfigurations : public HostTrial {};
 
 TEST_P(HostConfigurations, DrawnAtRandomAreRight) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   Random random(static_cast<std::uint64_t>(accuracy) + 44);
   ProblemDrawer drawer(static_cast<std::uint64_t>(accuracy) + 50, 3e5);
   std::vector<Task> tasks;

@@ -1,7 +1,6 @@
 // Every family on problems drawn at random, in every class that it serves, by Host execution: 2,000 and more in all.
 #include "tests/problems/trial.h"
 #include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -10,17 +9,10 @@ using namespace problems_test;
 
 constexpr int kProblems = 70;  // of a family and class
 
-class HostProblems : public testing::TestWithParam<FamilyAndClass> {};
+class HostProblems : public HostTrial {};
 
 TEST_P(HostProblems, DrawnAtRandomAreRight) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const int right =
-      try_drawn_problems({*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 3e5, kProblems, 50});
+  const int right = try_drawn_problems(on_host(3e5, kProblems, 50));
   if (right == 0) GTEST_SKIP() << name << " serves no problem of this class";
   EXPECT_EQ(right, kProblems);
 }

@@ -1,24 +1,16 @@
 // Rings that go round many times: a block of a matrix family's default and general configurations walks a row of many
 // tiles, while Host execution holds warps back.
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
 
 using namespace problems_test;
 
-class HostRings : public testing::TestWithParam<FamilyAndClass> {};
+class HostRings : public HostTrial {};
 
 TEST_P(HostRings, OfOneBlockGoRoundManyTimes) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   const Problem problem{1, 80, 8, 3, 1, 0, 0, 1, 1, true, 1500};
   const BuildContext context{problem, accuracy, trying.facts};
   ASSERT_FALSE(family->refuses(context)) << *family->refuses(context);

@@ -1,24 +1,17 @@
 // Values beside the middle of two TF32 numbers, in rows of few outputs: each is rounded to its nearest there.
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
 
 using namespace problems_test;
 
-class HostRounding : public testing::TestWithParam<std::string> {};
+class HostRounding : public HostTrial {};
 
 TEST_P(HostRounding, TakesValuesBesideTheMiddleToTheirNearest) {
-  const Family* family = find_family(GetParam());
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, Accuracy::tf32, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   const Problem problem{2, 32, 8, 2, 1, 1, 0, 1, 1, false, 70};
-  const BuildContext context{problem, Accuracy::tf32, trying.facts};
+  const BuildContext context{problem, accuracy, facts};
   ASSERT_FALSE(family->refuses(context)) << *family->refuses(context);
   Task task = task_of(trying, problem, 0, {family->general_configuration(context)});
   // Right roundings cancel, so that next to nothing is allowed; with the lower value rounded up all errors add up.
@@ -30,8 +23,10 @@ TEST_P(HostRounding, TakesValuesBesideTheMiddleToTheirNearest) {
   EXPECT_EQ(fault_of(trying, problem, task.ways.front(), inputs), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostRounding, testing::Values("wgmma", "wgmma_fused", "wgmma_packed", "wgmma_shared"),
-                         [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(All, HostRounding,
+                         testing::Combine(testing::Values("wgmma", "wgmma_fused", "wgmma_packed", "wgmma_shared"),
+                                          testing::Values(Accuracy::tf32)),
+                         name_of);
 
 }  // namespace
 }  // namespace tuner

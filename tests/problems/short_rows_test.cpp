@@ -1,7 +1,5 @@
 // Rows shorter than a tile, in several batch items: what matrix families lay behind one another must not mix.
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -27,16 +25,10 @@ const std::vector<Problem> kShortRows{
     {2, 48, 16, 11, 1, 5, 0, 1, 1, false, 250}  // windows of taps
 };
 
-class HostShortRows : public testing::TestWithParam<FamilyAndClass> {};
+class HostShortRows : public HostTrial {};
 
 TEST_P(HostShortRows, OfManyItemsAreNotMixed) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   std::vector<Task> tasks;
   for (const Problem& problem : kShortRows) {
     const BuildContext context{problem, accuracy, trying.facts};

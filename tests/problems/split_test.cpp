@@ -1,8 +1,6 @@
 // Blocks that share the channels of a tile, and the kernel that adds up what they leave; x converted ahead of its
 // products.
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -18,16 +16,10 @@ const std::vector<Problem> kWide{
     {1, 70, 40, 7, 1, 6, 0, 2, 1, true, 300},   // taps apart, several tiles
 };
 
-class HostSplit : public testing::TestWithParam<FamilyAndClass> {};
+class HostSplit : public HostTrial {};
 
 TEST_P(HostSplit, AddsUpWhatItsBlocksLeave) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   const std::int64_t promote = accuracy == Accuracy::fp32 ? 1 : 0;
   std::vector<Task> tasks;
   for (const Problem& problem : kWide) {

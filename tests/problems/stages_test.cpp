@@ -2,8 +2,6 @@
 #include <algorithm>
 
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -34,16 +32,10 @@ std::vector<Configuration> ways_of(const Family& family, const BuildContext& con
   return ways;
 }
 
-class HostStages : public testing::TestWithParam<Accuracy> {};
+class HostStages : public HostTrial {};
 
 TEST_P(HostStages, Of32ChannelsAreRight) {
-  const Accuracy accuracy = GetParam();
-  const Family* family = find_family("wgmma_shared");
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   /// B, IC, OC, K, stride, padding, output_padding, dilation, groups, bias, L.
   std::vector<Problem> problems{
       {2, 128, 128, 3, 1, 0, 0, 1, 1, false, 900},  // several tiles a block
@@ -70,8 +62,10 @@ TEST_P(HostStages, Of32ChannelsAreRight) {
   expect_right(trying, tasks, {0, 1, 2, 3});
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostStages, testing::Values(Accuracy::tf32, Accuracy::fp16, Accuracy::bf16),
-                         [](const auto& each) { return std::string(to_string(each.param)); });
+INSTANTIATE_TEST_SUITE_P(All, HostStages,
+                         testing::Combine(testing::Values("wgmma_shared"),
+                                          testing::Values(Accuracy::tf32, Accuracy::fp16, Accuracy::bf16)),
+                         name_of);
 
 }  // namespace
 }  // namespace tuner

@@ -1,7 +1,5 @@
 // Stores that are marked as read by nobody soon: every way to y that families with `streaming` have.
 #include "tests/problems/trial.h"
-#include "tuner/core/config.h"
-#include "tuner/device/host_device.h"
 
 namespace tuner {
 namespace {
@@ -22,16 +20,10 @@ const std::vector<Problem> kStrides{
     {1, 34, 3, 100, 50, 25, 0, 1, 1, false, 20},  // one by one
 };
 
-class HostStreaming : public testing::TestWithParam<FamilyAndClass> {};
+class HostStreaming : public HostTrial {};
 
 TEST_P(HostStreaming, StoresEveryOutput) {
-  const auto [name, accuracy] = GetParam();
-  const Family* family = find_family(name);
-  ASSERT_NE(family, nullptr);
-  const auto device = make_host_device({1, 2});
-  const auto compiler = host_compiler("problems");
-  ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
-  const Trying trying{*family, accuracy, *device, *compiler, nullptr, read_profile("h200"), 0, 0, 0};
+  const Trying trying = on_host();
   std::vector<Problem> problems = kStrideOne;
   if (name == "wgmma") problems.insert(problems.end(), kStrides.begin(), kStrides.end());
   std::vector<Task> tasks;

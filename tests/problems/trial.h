@@ -14,7 +14,9 @@
 
 #include "tests/families/each.h"
 #include "tests/problems/drawn_problem.h"
+#include "tuner/core/config.h"
 #include "tuner/core/problem_json.h"
+#include "tuner/device/host_device.h"
 #include "tuner/family/family.h"
 #include "tuner/jit/jit.h"
 #include "tuner/verify/inputs.h"
@@ -158,5 +160,24 @@ inline int try_drawn_problems(const Trying& t) {
   std::printf("%d problems\n", right);
   return right - faults;
 }
+
+/// Tests of a family in a class under Host execution, on the H200's facts.
+class HostTrial : public ::testing::TestWithParam<FamilyAndClass> {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(family, nullptr);
+    ASSERT_NE(compiler, nullptr) << "the compiler that built this test is gone";
+  }
+  Trying on_host(double most_products = 0, int problems = 0, int specialised_each = 0) const {
+    return {*family, accuracy, *device, *compiler, nullptr, facts, most_products, problems, specialised_each};
+  }
+
+  const std::string name = std::get<0>(GetParam());
+  const Accuracy accuracy = std::get<1>(GetParam());
+  const Family* const family = find_family(name);
+  const DeviceFacts facts = read_profile("h200");
+  const std::unique_ptr<Device> device = make_host_device({1, 2});
+  const std::unique_ptr<Compiler> compiler = host_compiler("problems");
+};
 
 }  // namespace tuner::problems_test
