@@ -239,10 +239,7 @@ class WgmmaFusedFamily final : public Family {
                   t.stages = stages;
                   if (consumer_needs(t, element_bytes(context)) <= registers) offer(t);
                 }
-    std::vector<Configuration> promising;
-    for (const Tunables& t : candidates.cheapest(6)) promising.push_back(to_configuration(t));
-    if (promising.empty()) promising.push_back(to_configuration(least));
-    return promising;
+    return promising_of(candidates, 6, least);
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(smallest(context));

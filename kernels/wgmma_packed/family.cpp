@@ -189,10 +189,7 @@ class WgmmaPackedFamily final : public Family {
             const double cost = cost_of(t, g);
             if (cost < candidates.least({tile, rows}) && satisfies(all, t)) candidates.offer({tile, rows}, cost, t);
           }
-    std::vector<Configuration> promising;
-    for (const Tunables& t : candidates.cheapest(4)) promising.push_back(to_configuration(t));
-    if (promising.empty()) promising.push_back(to_configuration(least));
-    return promising;
+    return promising_of(candidates, 4, least);
   }
   Configuration general_configuration(const BuildContext& context) const override {
     return to_configuration(smallest(context));

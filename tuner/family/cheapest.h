@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tuner/family/typed_family.h"
+
 namespace tuner {
 
 /// `Kind`: what makes two candidates so much alike that only the cheaper one is worth a try.
@@ -42,5 +44,15 @@ class CheapestByKind {
   std::map<Kind, Best> of_;
   std::size_t turn_ = 0;
 };
+
+/// The same as configurations; `otherwise` alone where nothing was offered.
+template <class Tunables, class Kind>
+std::vector<Configuration> promising_of(const CheapestByKind<Tunables, Kind>& candidates, std::size_t count,
+                                        const Tunables& otherwise) {
+  std::vector<Configuration> promising;
+  for (const Tunables& t : candidates.cheapest(count)) promising.push_back(to_configuration(t));
+  if (promising.empty()) promising.push_back(to_configuration(otherwise));
+  return promising;
+}
 
 }  // namespace tuner
